@@ -99,8 +99,8 @@ faults-all: release
 
 ## Random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees, conflicts, lost updates.
 sessions: release
-	Tests/sessions/run --clients 1 --sequences $${SEQUENCES:-500}
-	Tests/sessions/run --clients 2 --sequences $${SEQUENCES:-500}
+	Tests/sessions/run --clients 1 --sequences $${SEQUENCES:-250}
+	Tests/sessions/run --clients 2 --sequences $${SEQUENCES:-250}
 
 ## An hour (SOAK_SECONDS; SOAK_PAUSE seconds between groups of requests) of hits, misses and an intermittent upstream: memory, descriptors
 ## and disk usage must not grow.

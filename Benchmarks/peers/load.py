@@ -59,10 +59,17 @@ def request_target(proxy, workload, path):
     return proxy.gateway, path, f"127.0.0.1:{proxy.gateway}"
 
 
-def run(proxy, workload, path, seconds, core, folder):
-    """Runs one round of wrk; every response must be a 2xx."""
+def request_fields(workload, host, tag=None):
+    """The fields of each request; `tag` is the ETag of the stored response, for a conditional workload."""
+    fields = {"Host": host, **HEADERS, **workload.fields}
+    return {**fields, "If-None-Match": tag} if tag and workload.conditional else fields
+
+
+def run(proxy, workload, path, seconds, core, folder, tag=None):
+    """Runs one round of wrk; every response must be a 2xx or a 304."""
     port, target, host = request_target(proxy, workload, path)
-    headers = ", ".join(f'["{name}"] = "{value}"' for name, value in {"Host": host, **HEADERS}.items())
+    fields = request_fields(workload, host, tag)
+    headers = ", ".join(f"""["{name}"] = '{value}'""" for name, value in fields.items())
     script = os.path.join(folder, "load.lua")
     with open(script, "w") as file:
         file.write(SCRIPT.format(headers=headers, path=target, numbered=NUMBERED if workload.distinct else ""))

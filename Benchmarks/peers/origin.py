@@ -19,6 +19,7 @@ http {{
     server {{
         listen 127.0.0.1:{port} backlog=4096; root {files};
         location /hit/ {{ add_header Cache-Control "public, max-age=3600"; }}
+        location /private/ {{ rewrite ^/private/(.*) /hit/$1 break; add_header Cache-Control "private, max-age=3600"; }}
         location /store/ {{ rewrite ^ /hit/1k break; add_header Cache-Control "public, max-age=3600"; }}
         location /pass/ {{ rewrite ^/pass/(.*) /hit/$1 break; add_header Cache-Control "no-store"; }}
         location = /count {{ stub_status; }}
@@ -28,7 +29,7 @@ http {{
 
 
 class Origin:
-    """Serves /hit/SIZE (storable), /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable)."""
+    """Serves /hit/SIZE (storable), /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable)."""
 
     def __init__(self, folder, files, core):
         [self.port] = free_ports(1)
@@ -61,11 +62,12 @@ class Origin:
 
 def write_bodies(folder):
     """Writes the bodies that all origins serve; returns their SHA-256 by size."""
-    digests = {}
+    digests = {"empty": hashlib.sha256(b"").hexdigest()}
     os.makedirs(os.path.join(folder, "hit"))
     for name, size in SIZES.items():
         body = os.urandom(size)  # Incompressible: every proxy transfers the same bytes.
         digests[name] = hashlib.sha256(body).hexdigest()
+        digests[f"{name}-range"] = hashlib.sha256(body[100:300]).hexdigest()
         with open(os.path.join(folder, "hit", name), "wb") as file:
             file.write(body)
     return digests

@@ -1,5 +1,6 @@
 """Checks that every round measured the workload its name states; a benchmark without such checks would be misleading."""
 
+import dataclasses
 import hashlib
 import http.client
 
@@ -7,13 +8,13 @@ import load
 from servers import BenchmarkError
 
 
-def fetch(proxy, workload, path):
+def fetch(proxy, workload, path, tag=None):
     """The status, headers and body of one request, sent as wrk sends it."""
     port, target, host = load.request_target(proxy, workload, path)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
-        for name, value in {"Host": host, **load.HEADERS}.items():
+        for name, value in load.request_fields(workload, host, tag).items():
             connection.putheader(name, value)
         connection.endheaders()
         response = connection.getresponse()
@@ -22,10 +23,10 @@ def fetch(proxy, workload, path):
         connection.close()
 
 
-def check(proxy, workload, path, digest, hit):
+def check(proxy, workload, path, digest, hit, tag=None):
     """Checks one response: the origin's body byte for byte, and a hit or miss as `hit` states (None: either)."""
-    status, headers, body = fetch(proxy, workload, path)
-    if status != 200 or hashlib.sha256(body).hexdigest() != digest:
+    status, headers, body = fetch(proxy, workload, path, tag)
+    if status not in (200, 206, 304) or hashlib.sha256(body).hexdigest() != digest:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {status} with {len(body)} bytes, not the origin's answer")
     if hit is not None and proxy.is_hit(headers) != hit:
         says = headers.get("Cache-Status") or headers.get("X-Cache")
@@ -33,14 +34,17 @@ def check(proxy, workload, path, digest, hit):
 
 
 def before(proxy, workload, digest):
-    """Fills the cache for hit workloads, and checks that the second response is as expected."""
+    """Fills the cache for hit workloads, and checks that the second response is as expected. Returns the ETag of the stored response."""
     if workload.expected == "store":
-        return
-    check(proxy, workload, workload.path, digest, None)
-    check(proxy, workload, workload.path, digest, workload.expected == "hit")
+        return None
+    whole = dataclasses.replace(workload, fields={name: value for name, value in workload.fields.items() if name != "Range"})
+    tag = fetch(proxy, whole, workload.path)[1].get("ETag")
+    check(proxy, workload, workload.path, digest, None, tag)
+    check(proxy, workload, workload.path, digest, workload.expected == "hit", tag)
+    return tag
 
 
-def after(proxy, workload, path, counted, reached, digest):
+def after(proxy, workload, path, counted, reached, digest, tag=None):
     """Checks the number of requests that reached the origin, by its own count, in a round of `counted` requests."""
     is_hit = workload.expected == "hit"
     # One request in a thousand changes no result, and on busy machines Squid has fetched a fresh entry again.
@@ -48,7 +52,7 @@ def after(proxy, workload, path, counted, reached, digest):
     if is_hit and reached > strays or not is_hit and reached < counted:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {reached} of {counted} requests reached the origin")
     if not workload.distinct:
-        check(proxy, workload, path, digest, is_hit)
+        check(proxy, workload, path, digest, is_hit, tag)
 
 
 def stored_share(proxy, workload, path, counted):

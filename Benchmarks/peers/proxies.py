@@ -93,6 +93,11 @@ http {{
             proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_cache bench; add_header X-Cache $upstream_cache_status;
         }}
+        location /private/ {{
+            proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_ignore_headers Cache-Control; proxy_cache_valid 1h; proxy_cache_key $request_uri$http_authorization;
+            proxy_cache bench; add_header X-Cache $upstream_cache_status;
+        }}
     }}
 }}
 """

@@ -25,10 +25,20 @@ class Workload:
     expected: str  # hit, pass (never stored) or store (every URL is new)
     targets: tuple = field(default=())
     forward: bool = False  # with absolute-form targets, as clients of a forward proxy send them
+    fields: dict = field(default_factory=dict)  # further request fields
+    conditional: bool = False  # with the ETag of the stored response, so that the answer is a 304
+    digest: str = ""  # of the body that each response has, if it is not the whole
 
     @property
     def distinct(self):
         return self.expected == "store"
+
+
+BEARER = {"Authorization": "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"}
+
+
+def hit(name, title, *targets, path="/hit/1k", size="1k", expected="hit", **more):
+    return Workload(name, title, path, size, expected, tuple(targets), **more)
 
 
 ALL = {
@@ -46,6 +56,12 @@ ALL = {
         Workload("hit-1m", "hit, 1 MB", "/hit/1m", "1m", "hit", (Target("rate", "nginx", 1),)),
         Workload("pass-1k", "pass-through, 1 KB", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),)),
         Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store"),
+        hit("bearer-1k", "hot hit, 1 KB, bearer token", Target("cpu", "nginx", 0.75), fields=BEARER),
+        hit("cookie-1k", "hot hit, 1 KB, cookie", Target("cpu", "nginx", 0.75), fields={"Cookie": "session=8f14e45fceea167a; theme=dark"}),
+        hit("key-1k", "hot hit, 1 KB, API key", Target("cpu", "nginx", 0.75), fields={"X-Api-Key": "8f14e45fceea167a5a36dedd4bea2543"}),
+        hit("private-1k", "private hit, 1 KB, by identity", Target("cpu", "nginx", 0.75), path="/private/1k", fields=BEARER),
+        hit("conditional-1k", "304 to a bearer", Target("cpu", "nginx", 1), fields=BEARER, conditional=True, digest="empty"),
+        hit("range-1k", "one range of 1 KB", Target("cpu", "nginx", 1), fields={"Range": "bytes=100-299"}, digest="1k-range"),
         Workload("forward-hit-1k", "hot hit, 1 KB, forward proxy", "/hit/1k", "1k", "hit", (Target("cpu", "squid", 0.5),), True),
         Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),), True),
     )

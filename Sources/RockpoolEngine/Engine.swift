@@ -42,6 +42,7 @@ package final class Engine: Sendable {
     private let graphQL = GraphQLRouting()
     let crossOrigin: CrossOriginReplies
     let gateways: GatewayReplies
+    private let purges: PurgeRequests
     private let accessLog: (@Sendable (String) -> Void)?
 
     /// - Parameters:
@@ -62,7 +63,7 @@ package final class Engine: Sendable {
         active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
-            logger: logger, now: now)
+            viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
         notifier = OutboxNotifier(data: data, cache: cache, credentials: credentials, events: events, active: active, now: now)
         renewal = CredentialRenewal(
             credentials: credentials, data: data, reachability: reachability, upstreams: upstreams, notifier: notifier, active: active,
@@ -91,6 +92,7 @@ package final class Engine: Sendable {
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         gateways = GatewayReplies(cache: cache, active: active)
+        purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
             overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
@@ -125,15 +127,20 @@ package final class Engine: Sendable {
         var reply = await answer(exchange, &trace)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
         await gateways.complete(&reply, to: exchange)
+        if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
         statistics.count(trace, took: ContinuousClock.now - began)
         let (final, status) = (trace, reply.head.status)
-        reply.ended = { [self] end in log(final, status: status, end: end, took: ContinuousClock.now - began) }
+        reply.ended = { [self] end in
+            statistics.traffic.deliver(end.bytes, of: final)
+            log(final, status: status, end: end, took: ContinuousClock.now - began)
+        }
         return reply
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
+        if let purged = await purges.reply(to: exchange, &trace) { return purged }
         var exchange = exchange
         let wishes: WritePreferences
         do {

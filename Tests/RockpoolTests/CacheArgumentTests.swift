@@ -9,8 +9,8 @@ import Testing
 
 @Suite struct CacheArgumentTests {
     static let usageErrors: [([String], String)] = [
-        (["purge"], "give URLs, or exactly one of"), (["purge", "http://a.test/", "--group", "x"], "give URLs, or exactly one of"),
-        (["purge", "--group", "x", "--prefix", "http://a.test/"], "give URLs, or exactly one of"),
+        (["purge"], "give URLs, or at least one of"), (["purge", "--glob", "*"], "--glob is the beginning"),
+        (["purge", "--category", "x", "--older-than", "soon"], "older-than"),
         (["purge", "--group", ""], "an empty selector would select everything"),
         (["purge", "--prefix", "a.test"], "--prefix is the beginning"),
         (["purge", "a.test"], "the target is neither a path nor an absolute URI"), (["show", "/x"], "not an absolute http or https URL"),
@@ -34,7 +34,11 @@ import Testing
         (["http://a.test/", "http://b.test"], ["/v1/cache?url=http%3A%2F%2Fa.test%2F&url=http%3A%2F%2Fb.test%2F"]),
         (["--prefix", "http://a.test/", "--dry-run"], ["/v1/cache?dryRun=true&prefix=http%3A%2F%2Fa.test%2F"]),
         (["--group", "a&b"], ["/v1/cache?group=a%26b"]), (["--category", "assets"], ["/v1/cache?category=assets"]),
-        (["--upstream", "notes"], ["/v1/cache?upstream=notes"]),
+        (["--upstream", "notes"], ["/v1/cache?upstream=notes"]), (["--older-than", "1d"], ["/v1/cache?olderThanSeconds=86400"]),
+        (
+            ["http://a.test/", "--glob", "http://a.test/*", "--group", "x", "--group", "y"],
+            ["/v1/cache?glob=http%3A%2F%2Fa.test%2F%2A&group=x&group=y&url=http%3A%2F%2Fa.test%2F"]
+        ),
     ]
 
     @Test(arguments: purges) func `A purge becomes one call`(arguments: [String], targets: [String]) throws {

@@ -41,7 +41,38 @@ struct StatsDocument: Sendable {
                 "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
             ],
             "requests": .object(JSONObject([("total", .integer(statistics.total))] + verdicts)),
+            "upstreams": upstreams,
             "uptimeSeconds": .integer((now() - startedAt).seconds),
+        ]
+    }
+
+    /// The bytes on the wire of each declared upstream, then those of all other hosts.
+    private var upstreams: JSONValue {
+        let declared = active.configuration.upstreams.map { upstream in
+            Self.traffic(statistics.traffic[upstream.name], of: .string(upstream.name), withholdsVia: withholdsVia(from: upstream))
+        }
+        let others = statistics.traffic[nil]
+        return .array(declared + (others == UpstreamTraffic() ? [] : [Self.traffic(others, of: .null, withholdsVia: nil)]))
+    }
+
+    private func withholdsVia(from upstream: Upstream) -> Bool {
+        switch upstream.sendVia {
+        case .always: false
+        case .never: true
+        case .auto: statistics.traffic.via.isWithheld(from: upstream.origin)
+        }
+    }
+
+    private static func traffic(_ traffic: UpstreamTraffic, of name: JSONValue, withholdsVia: Bool?) -> JSONValue {
+        [
+            "name": name,
+            "requests": .integer(traffic.requests),
+            "sentBytes": .integer(traffic.sentBytes),
+            "receivedBytes": .integer(traffic.receivedBytes),
+            "costBytes": .integer(traffic.costBytes),
+            "deliveredBytes": .integer(traffic.deliveredBytes),
+            "savedBytes": .integer(traffic.savedBytes),
+            "via": withholdsVia.map { .string($0 ? "withheld" : "sent") } ?? .null,
         ]
     }
 

@@ -18,7 +18,8 @@ package struct Configuration: Hashable, Sendable {
 
     /// True if `origin` is one of this server's listeners, as far as their ports are configured; nothing is ever fetched from it.
     package func isOwnListener(_ origin: OriginAddress) -> Bool {
-        let listeners = [proxy.listen, admin.listen] + upstreams.compactMap(\.gateway)
+        let listeners =
+            [proxy.listen, admin.listen] + [proxy.socks, proxy.transparent].compactMap(\.self) + upstreams.compactMap(\.gateway)
         return listeners.compactMap { HostAndPort($0) }.contains { listener in
             listener.port == origin.port && (OriginAddress.isLoopback(origin.host) || listener.host == origin.host)
         }

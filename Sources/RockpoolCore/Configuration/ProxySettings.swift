@@ -4,6 +4,10 @@
 package struct ProxySettings: Hashable, Sendable {
     /// `host:port`; port 0 selects a free port.
     package var listen = "127.0.0.1:7625"
+    /// `host:port` of the SOCKS 5 listener; nil for none.
+    package var socks: String?
+    /// `host:port` of the listener for redirected connections; nil for none.
+    package var transparent: String?
     /// Networks that may connect; required for a listener not on loopback.
     package var allow: [String] = []
     /// `allow`, parsed.

@@ -15,7 +15,8 @@ package struct QueueSettings: Hashable, Sendable {
     package var squash: Squash
 
     package init(
-        methods: [String] = ["POST", "PUT", "PATCH", "DELETE", "MKCOL", "MOVE", "COPY"], maxBody: ByteCount = .mb(10), uncertain: Uncertain = .ask,
+        methods: [String] = ["POST", "PUT", "PATCH", "DELETE", "MKCOL", "MOVE", "COPY"], maxBody: ByteCount = .mb(10),
+        uncertain: Uncertain = .ask,
         maxAttempts: Int = 10, credentials: Credentials = .memory, squash: Squash = .off
     ) {
         self.methods = methods

@@ -29,6 +29,12 @@ package struct Upstream: Hashable, Sendable {
     package var resources: [Resource]
     /// The pages of other origins that may read replies that Rockpool makes.
     package var cors = CrossOriginRule.remembered
+    /// Whether requests carry `Via`.
+    package var sendVia = SendVia.auto
+    /// Whether clients get `Surrogate-Key`, `Cache-Tag` and `xkey`.
+    package var tags = TagVisibility.hide
+    /// The answer where neither the upstream nor the cache has one.
+    package var onMiss = MissAnswer.problem
     /// True if its host may be a loopback address; always true for a declared upstream.
     package private(set) var allowsLoopback = true
 
@@ -80,6 +86,12 @@ package enum IdentityRule: Hashable, Sendable {
     case header(String)
     case cookie(String)
 }
+
+/// The answer to a request that neither the upstream nor the cache can answer: a problem document, or a closed connection as without a proxy.
+package enum MissAnswer: String, CaseIterable, Sendable, Codable { case problem, close }
+
+/// Whether the tags of responses reach clients.
+package enum TagVisibility: String, CaseIterable, Sendable, Codable { case hide, show }
 
 /// The scope of ordering: operations of one entity, or all of one upstream.
 package enum LaneOrder: String, CaseIterable, Sendable, Codable { case entity, global }

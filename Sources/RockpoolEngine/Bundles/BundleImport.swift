@@ -138,7 +138,7 @@ package struct BundleImport {
             do {
                 _ = try await cache.commit(
                     writing.writer, key: writing.key, response: writing.response,
-                    groups: CacheGroups.names(in: writing.response.head.fields))
+                    groups: CacheGroups.all(in: writing.response.head.fields))
                 report.took(writing.length)
                 work = .ignore
             } catch {

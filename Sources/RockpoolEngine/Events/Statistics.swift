@@ -15,6 +15,9 @@ package final class Statistics: Sendable {
     private let hot = Atomic<Int>(0)
     private let hotStale = Atomic<Int>(0)
 
+    /// Bytes by upstream.
+    package let traffic = Traffic()
+
     package init() {}
 
     /// Counts one exchange. `duration` is the time from the received request head until the response head was ready.

@@ -79,6 +79,7 @@ package final class FastPath: Sendable {
             message = dated
         }
         statistics.countHot(isStale: message.isStale)
+        if !request.isHead { message.countServed() }
         return ReadyReply(message, isHead: request.isHead)
     }
 
@@ -112,7 +113,8 @@ package final class FastPath: Sendable {
         let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
         let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever)
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
-        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry, entry.response.head.isSentWhole,
+        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry,
+            entry.response.head.isSentWhole,
             !isTranslated(entry.response.head, plan: plan, gateway: gateway), !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),
             cache.bodyInMemory(of: entry) != nil
@@ -120,7 +122,9 @@ package final class FastPath: Sendable {
         // `Origin` always selects: a reply without permission for a page must not be served to it (docs/caching.md#pages-of-other-origins).
         let names = found.flatMap { $0.response.validity.varyNames ?? [] } + [.origin] + (rule.fieldName.map { [$0] } ?? [])
         let selecting = Set(names).sorted { $0.canonicalName < $1.canonicalName }
-        let hot = FastPathReply(entry, body: body, basis: basis, for: plain.arrival, selecting: selecting)
+        let hot = FastPathReply(
+            entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
+            hidesTags: plan.upstream?.tags == .hide)
         cache.keep(hot, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }
 

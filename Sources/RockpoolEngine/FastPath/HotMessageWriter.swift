@@ -36,10 +36,11 @@ struct HotMessageWriter: Sendable {
             trace.note(failure: .notTried(absence, last), origin: hot.basis.request.origin)
         }
         var reply = Reply(head: head, body: .none(length: nil), trace: trace)
+        if hot.hidesTags { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
         return HotMessage(
             head: serialise(reply.head, body?.readableBytes), body: body, isStale: decision.isStale, validFrom: now,
-            validUntil: now + decision.freshness.unchanging(at: now), epoch: epoch)
+            validUntil: now + decision.freshness.unchanging(at: now), epoch: epoch, served: hot.served)
     }
 
     /// Returns the decision that the read pipeline would make; nil if the pipeline would send a request, or may try the upstream.

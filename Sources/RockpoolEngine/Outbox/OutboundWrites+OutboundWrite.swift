@@ -39,7 +39,8 @@ extension OutboundWrites {
             return (signer.signed(head, authority: head.origin.authority, at: now()), body)
         } catch {
             throw DispatchBlocked(
-                disposition: Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "sign.sigv4.secret_file: \(error)"))
+                disposition: Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "sign.sigv4.secret_file: \(error)")
+            )
         }
     }
 

@@ -39,7 +39,7 @@ struct EntryUpdates: Sendable {
             if Revalidation.mayStay(entry.response, in: partition, rule: context.plan.store) {
                 var response = entry.response
                 response.isInvalidated = partition == .anonymous
-                try await cache.freshen(entry, as: response, groups: CacheGroups.names(in: response.head.fields))
+                try await cache.freshen(entry, as: response, groups: CacheGroups.all(in: response.head.fields))
             } else {
                 _ = try await cache.invalidate(urls: [entry.key.url])
             }

@@ -228,7 +228,8 @@ package final class ReadPipeline: Sendable {
             let reply = try await upstreams.send(
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
-                freshConnection: freshConnection, route: context.plan.route, interim: context.exchange.interim,
+                freshConnection: freshConnection, route: context.plan.route, forClient: !context.isBehind,
+                interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status))
             await renewal.prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)

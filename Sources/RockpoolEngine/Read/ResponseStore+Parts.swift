@@ -73,7 +73,7 @@ extension ResponseStore {
             let writer = await cache.beginWrite(
                 joining: joint.slices.map { (parts[$0.index], $0.range) }, expectedLength: joint.response.bodyLength, category: category)
         else { return }
-        let groups = CacheGroups.names(in: joint.response.head.fields)
+        let groups = CacheGroups.all(in: joint.response.head.fields)
         do {
             if joint.response.part == nil {
                 _ = try await cache.commit(writer, key: part.key, response: joint.response, groups: groups)

@@ -131,7 +131,7 @@ struct ResponseStore: Sendable {
         // received. For other responses an earlier probe suffices, and is checked after the body.
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
-        let groups = CacheGroups.names(in: response.head.fields)
+        let groups = CacheGroups.all(in: response.head.fields)
         return SharedBody.Storing(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.

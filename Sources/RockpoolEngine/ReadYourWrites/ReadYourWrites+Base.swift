@@ -40,30 +40,60 @@ extension ReadYourWrites {
 
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
     private func knownState(in view: OverlayScope, for context: RequestContext) async -> KnownState {
-        let copy = await storedItem(for: context)
-        var state = KnownState(seenAt: copy?.response.includesWritesUntil)
-        if let copy {
+        let (copy, changedAt) = await storedStates(for: context)
+        var state = KnownState(seenAt: max(copy?.response.includesWritesUntil ?? .distantPast, changedAt ?? .distantPast))
+        if state.seenAt == .distantPast { state.seenAt = nil }
+        if let copy, copy.response.includesWritesUntil == state.seenAt {
             state.body = try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
             state.contentType = copy.response.head.fields[.contentType]
             state.etag = EntityTag.condition(in: copy.response.head.fields[.eTag])
             state.isListed = copy.response.head.fields.contains(.rockpoolListed)
         }
-        guard let listed = await listed(in: view, for: context, after: state.seenAt) else { return state }
-        let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
-        if let object, listed.element.agrees(with: object) { return state }
-        return KnownState(
-            body: view.resource.body(of: listed.element).serialized(), contentType: "application/json", etag: nil, seenAt: listed.at,
-            isListed: true)
+        if let listed = await listed(in: view, for: context, after: state.seenAt) {
+            let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
+            if object.map({ !listed.element.agrees(with: $0) }) ?? true {
+                state = KnownState(
+                    body: view.resource.body(of: listed.element).serialized(), contentType: "application/json", etag: nil,
+                    seenAt: listed.at, isListed: true)
+            }
+        }
+        return await continued(state, in: view)
+    }
+
+    /// Returns the state after the client's writes that were delivered since: a crash may have kept their effects from the copy. After an
+    /// action nothing is known; after another write the version is that of its answer.
+    private func continued(_ state: KnownState, in view: OverlayScope) async -> KnownState {
+        let late = overlay.writes(
+            upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal,
+            fetchedAt: state.seenAt
+        ).filter { $0.deliveredAt != nil && $0.entityID != nil }
+        guard !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) else { return state }
+        var state = state
+        for operation in operations.sorted(by: { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }) {
+            if active.routes.plan(for: operation.request).entity?.action != nil {
+                // A copy of the same moment includes the action's answer.
+                if let endedAt = operation.endedAt, endedAt > state.seenAt ?? .distantPast { state = KnownState(seenAt: endedAt) }
+            } else {
+                state.etag = EntityTag.condition(in: operation.result?.head.fields[.eTag])
+            }
+        }
+        return state
     }
 
     /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
-    func storedItem(for context: RequestContext) async -> CacheEntry? {
+    func storedItem(for context: RequestContext) async -> CacheEntry? { await storedStates(for: context).copy }
+
+    /// Returns the newest copy of the target that its client may have seen last, and when an own write with an unknown effect has changed
+    /// the target.
+    private func storedStates(for context: RequestContext) async -> (copy: CacheEntry?, changedAt: Timestamp?) {
         var read = context
         read.exchange.request.method = .get
         read.exchange.request = read.exchange.request.unconditional
-        return await reads.lookup.entries(for: read).filter { $0.response.isKnownState }.max {
+        let entries = await reads.lookup.entries(for: read)
+        let copy = entries.filter { $0.response.isKnownState }.max {
             $0.response.includesWritesUntil < $1.response.includesWritesUntil
         }
+        return (copy, entries.compactMap { $0.response.isDirty ? $0.response.ownWrite?.at : nil }.max())
     }
 
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that

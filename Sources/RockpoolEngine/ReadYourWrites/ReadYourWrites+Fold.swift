@@ -44,12 +44,8 @@ extension ReadYourWrites {
             noteTrouble(of: view, in: &reply.head)
         } else if context.namesUnmapped {
             reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
-        } else if let listing = await readListing(&context) {
-            reply = listing
-        } else if context.plan.route?.kind == .s3, context.request.target.contains("?"), let list = await readObjects(&context) {
-            reply = list
-        } else if let files = fileView(of: context) {
-            reply = await readFile(in: files, for: &context)
+        } else if let file = await FileReads(ownWrites: self).read(&context) {
+            reply = file
         } else {
             reply = await reads.readServerState(&context)
             if let (listed, trace) = await listedReply(insteadOf: &reply, context.trace, for: context) {

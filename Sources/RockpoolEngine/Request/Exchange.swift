@@ -44,7 +44,9 @@ extension Exchange {
         guard let rule = upstream?.sign?.sigV4, let signed = SignedRequest(request), signed.scheme == .sigV4, signed.keyID == rule.keyID
         else { return true }
         guard let key = try? SigV4Signer(rule) else { return false }
-        let names = [gateway.map { String($0.authority) }, request.fields[.hostField], request.origin.authority, request.origin.hostAndPort]
+        let names = [
+            gateway.map { String($0.authority) }, request.fields[.hostField], request.origin.authority, request.origin.hostAndPort,
+        ]
         guard names.contains(where: { $0.map { key.verifies(request, authority: $0) } ?? false }) else { return false }
         signer = key
         return true

@@ -32,6 +32,7 @@ extension Reply {
         let detail = failure.detail.isEmpty ? failure.kind.rawValue : failure.detail
         self.init(
             Problem(type, detail: "\(origin.hostAndPort): \(detail)", upstream: upstream?.name, error: failure.proxyErrorName), trace)
+        isWithheld = upstream?.onMiss == .close && type != .forbiddenTarget
     }
 }
 

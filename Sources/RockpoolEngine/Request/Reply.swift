@@ -6,6 +6,8 @@ package struct Reply: Sendable {
     package var head: ResponseHead
     package var body: ReplyBody
     package var trace: Trace
+    /// True to close the connection (or reset the stream) in place of sending anything (`on_miss: close`).
+    package var isWithheld = false
     /// Called once by the sender of the reply, when it has ended.
     package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
 

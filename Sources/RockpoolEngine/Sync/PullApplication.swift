@@ -137,7 +137,8 @@ struct PullApplication {
         case .upsert(_, _, let representation):
             // What an earlier pull has stored must not hide a copy that the upstream itself gave.
             let listed = entries.filter { $0.response.head.fields.contains(.rockpoolListed) }
-            if listed.count < entries.count { try await cache.remove(keys: listed.map(\.key)) }
+            let own = Set(entries.filter { !$0.response.head.fields.contains(.rockpoolListed) }.map(\.key))
+            if !own.isEmpty { try await cache.remove(keys: listed.map(\.key).filter { !own.contains($0) }) }
             for entry in entries where listed.count == entries.count || !listed.contains(where: { $0.id == entry.id }) {
                 if isBare, entry.response.head.fields.contains(.rockpoolListed) {
                     let new = resource.body(of: representation)
@@ -204,7 +205,7 @@ struct PullApplication {
             head: entry.response.head.revised(at: sentAt), requestFields: entry.response.requestFields, requestTime: sentAt,
             responseTime: now(), category: category.name, assignedTTL: entry.response.assignedTTL)
         response.isInvalidated = entry.key.partition == .anonymous
-        _ = try await cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(in: response.head.fields))
+        _ = try await cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.all(in: response.head.fields))
         applied.written += 1
     }
 
@@ -245,7 +246,7 @@ struct PullApplication {
     /// Returns the entity's current representation with its ETag, read from the upstream where versions are ETags: a list element has none.
     private func look(at change: DeltaChange, path: String) async throws -> (DeltaChange, etag: String?) {
         guard resource.version == "etag", case .upsert(let id, let version, _) = change,
-            let answer = try? await upstreams.send(scope.request(path), body: .none, upstream: upstream)
+            let answer = try? await upstreams.send(scope.request(path), body: .none, upstream: upstream, forClient: false)
         else { return (change, nil) }
         let body = try await answer.body.collect(upTo: JSONValue.sizeLimit)
         guard answer.head.status == 200, body.isWhole, let value = try? JSONValue.parse(Array(body.bytes.readableBytesView)),

@@ -238,7 +238,7 @@ package final class Puller: Service {
             case .finished(let outcome): return outcome
             case .failed(let why): throw DeltaFault(why)
             case .ask(let request):
-                let answer = try await upstreams.send(request, body: .none, upstream: scope.source.upstream)
+                let answer = try await upstreams.send(request, body: .none, upstream: scope.source.upstream, forClient: false)
                 let (bytes, isWhole) = try await answer.body.collect(upTo: JSONValue.sizeLimit)
                 if answer.head.status == 410, since != nil { return try await outcome(of: scope, since: nil, isFull: true) }
                 guard answer.head.status == 200 else { throw DeltaFault("\(request.target): \(answer.head.status)") }

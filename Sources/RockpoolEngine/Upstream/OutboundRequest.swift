@@ -27,6 +27,8 @@ package struct OutboundRequest: Sendable {
     package var needsFreshConnection: Bool
     /// Receives interim responses.
     package var interim: @Sendable (ResponseHead) -> Void
+    /// Receives the bytes that were sent and received, heads included, once at the end.
+    package var spent: @Sendable (_ sent: Int64, _ received: Int64) -> Void = { _, _ in }
     /// Receives the time from the first to the last byte of a whole body, unless its reader delayed it.
     package var measured: @Sendable (_ bytes: Int64, _ duration: Duration) -> Void
 

@@ -23,11 +23,15 @@ package final class UpstreamClient: Sendable {
     /// Listeners that end connections outside the engine when the network is switched off.
     let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
     let writeAnswers = WriteAnswers()
+    let traffic: Traffic
+    private let viaName: String
 
     init(
         origin: any Origin, reachability: ReachabilityTable, clock: ClockWatch, cache: CacheStore, data: DataStore, events: EngineEvents,
-        active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
+        active: ActiveConfiguration, viaName: String, traffic: Traffic, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
+        self.traffic = traffic
+        self.viaName = viaName
         self.origin = origin
         self.reachability = reachability
         self.clock = clock
@@ -40,11 +44,14 @@ package final class UpstreamClient: Sendable {
     }
 
     /// Sends `head` to its origin and records the outcome in the reachability table. Used by every part of the engine.
-    /// - Parameter isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
-    ///   reachability.
+    /// - Parameters:
+    ///   - forClient: False for requests that no client waits for.
+    ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
+    ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        route: Route? = nil, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
+        route: Route? = nil, forClient: Bool = true, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         var request = OutboundRequest(
             head: head, body: body, timeouts: StreamLimits.timeouts(upstream?.timeouts ?? UpstreamTimeouts(), for: head, route: route),
@@ -55,12 +62,16 @@ package final class UpstreamClient: Sendable {
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
         request.isDeclared = upstream != nil
+        request.spent = counting(upstream, forClient: forClient)
+        let hasVia = traffic.via.prepare(
+            &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())
         if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         do {
             var reply = try await origin.send(request)
             if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
             reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
+            traffic.via.learn(from: reply.head, length: reply.length, to: request.head, hadVia: hasVia, now: now())
             return reply
         } catch {
             if let kind = error.reachabilityKind {
@@ -68,6 +79,12 @@ package final class UpstreamClient: Sendable {
             }
             throw error
         }
+    }
+
+    /// Counts the bytes of one request at its end.
+    func counting(_ upstream: Upstream?, forClient: Bool) -> @Sendable (Int64, Int64) -> Void {
+        let name = upstream?.name
+        return { [traffic] sent, received in traffic.count(name, sent: sent, received: received, forClient: forClient) }
     }
 
     /// True if the response to a write, just received, is confirmed to come from its upstream. Without `isOdd` an error response is

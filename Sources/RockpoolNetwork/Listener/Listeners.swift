@@ -35,7 +35,8 @@ package final class Listeners: Sendable {
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger
     ) async throws -> Listeners {
         let doors = GatewayListener.all(of: configuration.upstreams)
-        let sockets = try inherited.matched(to: ["proxy"] + doors.flatMap(\.upstreams).map(\.name))
+        let others = Self.others(of: configuration.proxy)
+        let sockets = try inherited.matched(to: ["proxy"] + others.map(\.name) + doors.flatMap(\.upstreams).map(\.name))
         let limits = configuration.proxy.limits
         let connections = OpenConnections(
             limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
@@ -50,6 +51,9 @@ package final class Listeners: Sendable {
         do {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)
             channels.append(proxy)
+            for other in others {
+                channels.append(try await opening.bind(other.address, socket: sockets[other.name], role: other.role))
+            }
             var gateways: [String: String] = [:]
             for door in doors {
                 let socket = door.upstreams.lazy.compactMap { sockets[$0.name] }.first
@@ -63,6 +67,12 @@ package final class Listeners: Sendable {
             for channel in channels { try? await channel.close() }
             throw error
         }
+    }
+
+    /// The listeners of the proxy besides its own.
+    private static func others(of proxy: ProxySettings) -> [(name: String, address: String, role: ListenerRole)] {
+        let all: [(String, String?, ListenerRole)] = [("socks", proxy.socks, .socks), ("transparent", proxy.transparent, .transparent)]
+        return all.compactMap { name, address, role in address.map { (name, $0, role) } }
     }
 
     /// Stops accepting, lets running exchanges end within `grace`, then closes the remaining connections.
@@ -111,9 +121,7 @@ private struct Opening: Sendable {
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .childChannelOption(.maxMessagesPerRead, value: 1)
-                .childChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture { try prepare(channel, role: role, allowed: allowed) }
-                }
+                .childChannelInitializer { channel in prepare(channel, role: role, allowed: allowed) }
             guard let socket else { return try await taken(bootstrap.bind(host: place.host, port: place.port).get()) }
             let channel = try await bootstrap.withBoundSocket(socket).get()
             guard channel.localAddress.flatMap({ IPAddress($0) })?.isLoopback == true || !allowed.isEmpty else {
@@ -138,11 +146,11 @@ private struct Opening: Sendable {
     /// clients share with no others, and are not distinguished by address.
     private var thisMachine: IPAddress? { settings.allow.isEmpty ? nil : IPAddress("127.0.0.1") }
 
-    private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
+    private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) -> EventLoopFuture<Void> {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
         guard let peer, allowed.admits(peer), let open = connections.admit(channel, from: peer.meansLoopback ? thisMachine : peer) else {
             channel.close(promise: nil)
-            return
+            return channel.eventLoop.makeSucceededVoidFuture()
         }
         let service = ConnectionService(
             engine: engine,
@@ -151,10 +159,8 @@ private struct Opening: Sendable {
                 ownPorts: ownPorts),
             timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, contexts: contexts,
             logger: logger)
-        guard case .gateway(let gateway) = role else { return try service.installHTTP1(on: channel, open: open, wire: .plain) }
-        if gateway.isSecure { return try HandshakeHandler.beginGateway(on: channel, service: service, open: open) }
-        try channel.pipeline.syncOperations.addHandler(PriorKnowledgeHandler(service: service, open: open))
-        try service.installHTTP1(on: channel, open: open, wire: .plain)
+        if case .transparent = role { return RedirectedConnection.begin(on: channel, service: service, open: open) }
+        return channel.eventLoop.makeCompletedFuture { try service.begin(on: channel, role: role, open: open) }
     }
 }
 

@@ -215,6 +215,8 @@ final class Transfer: @unchecked Sendable {
     /// Frees the handle after the thread has removed it.
     func release() {
         guard let easy else { return }
+        request.spent(
+            wire?.bytesSent ?? 0, Int64(easy.number(CURLINFO_HEADER_SIZE)) + easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
         self.easy = nil
         easy.cleanUp()
         fieldLists = []

@@ -34,6 +34,8 @@ struct ClientEnvironment: Hashable {
         if let bundle { variables += Self.trustNames.map { (name: $0, value: bundle) } }
         if let wgetrc { variables.append((name: "WGETRC", value: wgetrc)) }
         if let aptConfig { variables.append((name: "APT_CONFIG", value: aptConfig)) }
+        // Settings of npm in these variables win over its files.
+        variables += Self.npmProxyNames.map { (name: $0, value: url) }
         // Node reads the proxy variables since 22.21 and 24.5; the agent does it for older versions.
         variables.append((name: "NODE_USE_ENV_PROXY", value: "1"))
         if let nodeAgent { variables.append((name: "NODE_OPTIONS", value: node(nodeAgent))) }
@@ -44,7 +46,7 @@ struct ClientEnvironment: Hashable {
     /// Every name that `variables` may set.
     static let names =
         ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] + trustNames
-        + ["WGETRC", "APT_CONFIG", "NODE_USE_ENV_PROXY", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"]
+        + npmProxyNames + ["WGETRC", "APT_CONFIG", "NODE_USE_ENV_PROXY", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"]
 
     /// The configured exceptions, then the user's.
     private var exceptions: [String] {
@@ -61,11 +63,13 @@ struct ClientEnvironment: Hashable {
         return (others + [option]).joined(separator: " ")
     }
 
-    /// Variables that name a file of authorities, for OpenSSL, Go and Ruby; curl; Python's requests; git; Node; pip; cargo; AWS; Deno;
-    /// gRPC.
+    private static let npmProxyNames = ["npm_config_proxy", "npm_config_https_proxy"]
+
+    /// Variables that name a file of authorities, for OpenSSL, Go, Ruby, .NET and PHP; curl; Python's requests; git; Node and Bun; pip;
+    /// cargo; AWS; Deno; gRPC; npm; Ruby's Bundler; PHP's Composer.
     private static let trustNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "CARGO_HTTP_CAINFO",
-        "AWS_CA_BUNDLE", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+        "AWS_CA_BUNDLE", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "npm_config_cafile", "BUNDLE_SSL_CA_CERT", "COMPOSER_CAFILE",
     ]
 
     private func java(_ trust: String?) -> String {

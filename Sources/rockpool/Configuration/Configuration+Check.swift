@@ -57,7 +57,10 @@ extension Configuration {
     /// Every listener with its key.
     private var listeners: [(key: String, address: HostAndPort)] {
         let named: [(String, String?)] =
-            [("proxy.listen", proxy.listen), ("admin.listen", admin.listen)]
+            [
+                ("proxy.listen", proxy.listen), ("proxy.socks", proxy.socks), ("proxy.transparent", proxy.transparent),
+                ("admin.listen", admin.listen),
+            ]
             + gateways.compactMap { door in
                 upstreams.firstIndex { $0.gateway == door.listen }.map { ("upstreams[\($0)].gateway", door.listen) }
             }

@@ -14,10 +14,10 @@ extension Examination {
         }
         found += Self.goingAround.filter { Tool($0.program) != nil }.map { .warn($0.program, detail: $0.detail, advice: $0.advice) }
         let local = configuration.upstreams.filter { OriginAddress.isLoopback($0.origin.host) }.map(\.name)
-        if !local.isEmpty, Tool("go") != nil {
+        for (program, name) in [("go", "Go"), ("ruby", "Ruby"), ("dotnet", ".NET")] where !local.isEmpty && Tool(program) != nil {
             found.append(
                 .warn(
-                    "go", detail: "programs in Go reach loopback addresses directly: \(local.joined(separator: ", "))",
+                    program, detail: "programs in \(name) reach loopback addresses directly: \(local.joined(separator: ", "))",
                     advice: "use the gateway"))
         }
         return found

@@ -32,6 +32,21 @@ extension Examination {
             name: "Node fetch", program: "node",
             arguments: { ["-e", "fetch(process.argv[1]).then(r => console.log(r.status), e => console.log(e.cause || e))", $0] },
             mark: "404"),
+        Trial(
+            name: "npm", program: "npm", arguments: { ["view", "doctor", "--registry", $0, "--fetch-retries=0", "--fetch-timeout=10000"] },
+            mark: "E404"),
+        Trial(
+            name: "Ruby", program: "ruby",
+            arguments: { ["-rnet/http", "-e", "puts Net::HTTP.get_response(URI(ARGV[0])).code", $0] }, mark: "404"),
+        Trial(
+            name: "PHP curl", program: "php",
+            arguments: { ["-r", "$c = curl_init($argv[1]); curl_exec($c); echo curl_getinfo($c, CURLINFO_RESPONSE_CODE);", $0] },
+            mark: "404"),
+        Trial(
+            name: "Deno", program: "deno", arguments: { ["eval", "const r = await fetch(Deno.args[0]); console.log(r.status)", $0] },
+            mark: "404"),
+        Trial(
+            name: "Bun", program: "bun", arguments: { ["-e", "console.log((await fetch(process.argv.at(-1))).status)", $0] }, mark: "404"),
     ]
 
     /// Each tool requests a status document, which the proxy itself answers: no upstream is needed.

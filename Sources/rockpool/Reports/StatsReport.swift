@@ -37,9 +37,21 @@ struct StatsReport: TabularReport, Equatable {
         var reclaimableBytes: Int64
     }
 
+    struct Traffic: Decodable, Equatable {
+        var name: String?
+        var requests: Int64
+        var sentBytes: Int64
+        var receivedBytes: Int64
+        var costBytes: Int64
+        var deliveredBytes: Int64
+        var savedBytes: Int64
+        var via: String?
+    }
+
     var cache: Cache
     var outbox: Outbox
     var storage: Storage
+    var upstreams: [Traffic]?
     var uptimeSeconds: Double
 
     var tables: [TextTable] {
@@ -50,7 +62,7 @@ struct StatsReport: TabularReport, Equatable {
             ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
             ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
         ])
-        return [cacheFacts, categories, outboxFacts, storageFacts]
+        return [cacheFacts, categories, outboxFacts, storageFacts, traffic]
     }
 
     private var cacheFacts: TextTable {
@@ -63,6 +75,22 @@ struct StatsReport: TabularReport, Equatable {
             ("in memory", .init(ForPeople.bytes(cache.memoryBytes))),
             ("evictions", "\(cache.evictions)"),
         ])
+    }
+
+    private var traffic: TextTable {
+        TextTable(
+            columns: [
+                .text("UPSTREAM"), .number("REQUESTS"), .number("SENT"), .number("RECEIVED"), .number("OF IT UNASKED"),
+                .number("DELIVERED"),
+                .number("SAVED"), .text("VIA"),
+            ],
+            rows: (upstreams ?? []).map { upstream in
+                let bytes = [
+                    upstream.sentBytes, upstream.receivedBytes, upstream.costBytes, upstream.deliveredBytes, upstream.savedBytes,
+                ]
+                return [.init(upstream.name ?? "others"), "\(upstream.requests)"] + bytes.map { .init(ForPeople.bytes($0)) }
+                    + [.init(upstream.via ?? "–")]
+            })
     }
 
     private var categories: TextTable {

@@ -67,7 +67,7 @@ struct CacheRoutes {
         let query = try AdminQuery(request, known: Set(CacheSelector.names + ["dryRun"]))
         let dryRun = try query.flag(named: "dryRun")
         let inUse = try await cache.usage().byCategory.keys
-        let filter = try CacheSelector.filter(from: query, active: active, inUse: Set(inUse))
+        let filter = try CacheSelector.filter(from: query, active: active, inUse: Set(inUse), now: now())
         let removed = try await cache.remove(where: filter, dryRun: dryRun)
         return .json(["dryRun": .bool(dryRun), "entries": .integer(removed.entries), "bytes": .integer(removed.bytes)])
     }

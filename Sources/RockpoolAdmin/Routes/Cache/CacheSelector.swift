@@ -1,47 +1,55 @@
-// The entries a purge selects: exactly one selector is required, so that nothing is removed by mistake (docs/reference/admin-api.md#purge);
-// a group may name its
-// upstream.
+// The entries a purge selects: at least one selector is required, so that nothing is removed by mistake; several must all apply
+// (docs/reference/admin-api.md#purge).
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
 
 enum CacheSelector {
-    /// All selectors; `url` may be repeated.
-    static let names = ["url", "prefix", "group", "category", "upstream"]
+    /// All selectors; `url` and `group` may be repeated.
+    static let names = ["url", "prefix", "glob", "group", "category", "upstream", "olderThanSeconds"]
 
-    /// Throws a 400 unless exactly one valid selector is given, and a 404 for an unknown upstream or category.
-    static func filter(from query: AdminQuery, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> CacheFilter {
-        let given = Self.names.filter { !query.all(named: $0).isEmpty }
-        if given == ["group", "upstream"] {
-            return .group(
-                try query.required(named: "group"),
-                origin: try Self.origin(try query.required(named: "upstream"), active: active))
+    /// Throws a 400 unless a valid selector is given, and a 404 for an unknown upstream or category.
+    static func filter(
+        from query: AdminQuery, active: ActiveConfiguration, inUse: Set<String>, now: Timestamp
+    ) throws(Refusal)
+        -> CacheFilter
+    {
+        guard Self.names.contains(where: { !query.all(named: $0).isEmpty }) else {
+            throw .badRequest("name at least one of \(Self.names.joined(separator: ", ")); none is given")
         }
-        guard let name = given.first, given.count == 1 else {
-            let told = given.isEmpty ? "none is given" : "given are \(given.joined(separator: " and "))"
-            throw .badRequest("name exactly one of \(Self.names.joined(separator: ", ")); \(told)")
+        var selection = CacheSelection()
+        for url in query.all(named: "url") { selection.urls.append(try RequestHead(url: url).url) }
+        selection.groups = query.all(named: "group")
+        if selection.groups.contains("") { throw .badRequest("group is empty") }
+        selection.prefix = try pattern("prefix", from: query)
+        selection.glob = try pattern("glob", from: query)
+        if !query.all(named: "category").isEmpty {
+            selection.category = try category(try query.required(named: "category"), active: active, inUse: inUse)
         }
-        if name == "url" {
-            var urls: [String] = []
-            for url in query.all(named: name) { urls.append(try RequestHead(url: url).url) }
-            return .urls(urls)
+        if !query.all(named: "upstream").isEmpty { selection.origin = try origin(try query.required(named: "upstream"), active: active) }
+        if !query.all(named: "olderThanSeconds").isEmpty {
+            let age = try query.number(named: "olderThanSeconds", in: 0...Int64(Int32.max), default: 0)
+            selection.storedBefore = now - .seconds(age)
         }
+        return .matching(selection)
+    }
+
+    /// A beginning or a pattern of URLs, which names at least the scheme.
+    private static func pattern(_ name: String, from query: AdminQuery) throws(Refusal) -> String? {
+        guard !query.all(named: name).isEmpty else { return nil }
         let value = try query.required(named: name)
-        switch name {
-        case "prefix":
-            guard value.hasPrefix("http://") || value.hasPrefix("https://") else {
-                throw .badRequest("prefix is the beginning of a URL, such as https://api.example.com/v1/")
-            }
-            return .prefix(value)
-        case "group": return .group(value, origin: nil)
-        case "category":
-            let known = Set(active.configuration.categories.map(\.name)).union(inUse)
-            guard known.contains(value) else {
-                throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
-            }
-            return .category(value)
-        default: return .upstream(try Self.origin(value, active: active))
+        guard value.hasPrefix("http://") || value.hasPrefix("https://") else {
+            throw .badRequest("\(name) begins as a URL, such as https://api.example.com/v1/")
         }
+        return value
+    }
+
+    private static func category(_ value: String, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> String {
+        let known = Set(active.configuration.categories.map(\.name)).union(inUse)
+        guard known.contains(value) else {
+            throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
+        }
+        return value
     }
 
     /// The origin of a declared upstream given by name, or any origin given by URL.

@@ -14,6 +14,12 @@ package enum CacheGroups {
     /// The groups a response belongs to by `Cache-Groups` (§2), without duplicates. A field that is not a list of strings is ignored whole.
     package static func names(in fields: HTTPFields) -> [String] { strings(fields.value(of: "cache-groups")) }
 
+    /// The same, with the tags of `CacheTags`.
+    package static func all(in fields: HTTPFields) -> [String] {
+        let names = names(in: fields)
+        return names + CacheTags.names(in: fields).filter { !names.contains($0) }
+    }
+
     /// The groups of the request's origin to be invalidated, by `Cache-Group-Invalidation` (§3). The field counts only
     /// in responses to unsafe methods, and only if the write itself would invalidate its target, so not in an error (RFC 9111 §4.4).
     /// Invalidation does not cascade: a response invalidated through one group does not invalidate its other groups (§2.2.1).

@@ -261,6 +261,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(received)
+            if reply.isWithheld {
+                reply.ended(ReplyEnd(bytes: 0))
+                return loop.execute { me.value.finishExchange(number, staysOpen: nil) }
+            }
             guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, exchange: number) } }
             let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }

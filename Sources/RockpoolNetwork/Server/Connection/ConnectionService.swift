@@ -26,6 +26,14 @@ struct ConnectionService: Sendable {
         return service
     }
 
+    /// Returns the service for requests whose origin is named by `Host` alone.
+    func byHost() -> ConnectionService {
+        var service = self
+        service.resolution = TargetResolution(
+            role: .transparent, ports: resolution.ports, listener: resolution.listener, ownPorts: resolution.ownPorts)
+        return service
+    }
+
     /// Installs the HTTP/1 handlers on a channel. `wire` is the transport of its bytes.
     func installHTTP1(on channel: any Channel, open: OpenConnection?, wire: ReplyWire) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()

@@ -16,7 +16,8 @@ struct TargetResolution: Sendable {
 
     func destination(of target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch role {
-        case .proxy: try throughProxy(target, fields: fields)
+        case .proxy, .socks: try throughProxy(target, fields: fields)
+        case .transparent: try byHost(target, fields: fields)
         case .gateway(let gateway): try throughGateway(target, fields: fields, gateway: gateway)
         case .intercepted(let origin): try throughTunnel(target, fields: fields, origin: origin)
         }
@@ -25,7 +26,7 @@ struct TargetResolution: Sendable {
     private func throughProxy(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch target {
         case .authority(let host, let port):
-            if isOurs(host: host, port: port) { throw ownAddress }
+            try checkNotOurs(host: host, port: port)
             return .tunnel(host: host, port: port)
         case .absolute(let origin, let path):
             if isOurs(host: origin.host, port: origin.port), !path.hasPrefix(Self.ownPath) { throw ownAddress }
@@ -39,6 +40,20 @@ struct TargetResolution: Sendable {
                 status: 400, problem: "bad-request",
                 detail: "this is a proxy: send the whole URL (set it as http_proxy), or use a gateway listener of a declared upstream")
         }
+    }
+
+    /// A client that knows of no proxy: `Host` names the origin.
+    private func byHost(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
+        let path: String
+        switch target {
+        case .authority: throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy")
+        case .absolute: return try throughProxy(target, fields: fields)
+        case .origin(let rest): path = rest
+        case .asterisk: path = "*"
+        }
+        let host = try HostField.parse(fields)
+        return try throughProxy(
+            .absolute(OriginAddress(scheme: .http, host: host.host, port: host.port), pathAndQuery: path), fields: fields)
     }
 
     private func throughGateway(_ target: RequestTarget, fields: HTTPFields, gateway: GatewayListener) throws(Refusal) -> Destination {
@@ -69,6 +84,11 @@ struct TargetResolution: Sendable {
 
     private func misdirected(to other: String, insteadOf origin: OriginAddress) -> Refusal {
         Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
+    }
+
+    /// Throws a 403 if the target is a listener of this process.
+    func checkNotOurs(host: String, port: Int) throws(Refusal) {
+        if isOurs(host: host, port: port) { throw ownAddress }
     }
 
     private func isOurs(host: String, port: Int) -> Bool {

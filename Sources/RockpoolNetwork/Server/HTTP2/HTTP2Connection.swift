@@ -19,7 +19,10 @@ enum HTTP2Connection {
     /// The maximum number of CONTINUATION frames of one head (CVE-2024-27316).
     static let continuations = 5
 
-    static func install(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
+    /// - Parameter scheme: the scheme that requests must have: `https` within TLS.
+    static func install(
+        on channel: any Channel, service: ConnectionService, open: OpenConnection?, scheme: OriginAddress.Scheme = .https
+    ) throws {
         var connection = NIOHTTP2Handler.ConnectionConfiguration()
         connection.initialSettings = [
             HTTP2Setting(parameter: .maxConcurrentStreams, value: streams),
@@ -46,7 +49,7 @@ enum HTTP2Connection {
         ) { stream in
             stream.eventLoop.makeCompletedFuture {
                 try stream.pipeline.syncOperations.addHandlers([
-                    StreamGate(backlog), HTTP2FramePayloadToHTTP1ServerCodec(),
+                    StreamGate(backlog, scheme: scheme), HTTP2FramePayloadToHTTP1ServerCodec(),
                     ConnectionHandler(service: service, open: nil, wire: .stream, backlog: backlog),
                 ])
             }

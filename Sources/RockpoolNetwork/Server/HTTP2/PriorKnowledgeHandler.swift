@@ -37,7 +37,7 @@ final class PriorKnowledgeHandler: ChannelInboundHandler, RemovableChannelHandle
         do {
             let pipeline = context.pipeline.syncOperations
             try pipeline.handler(type: ConnectionHandler.self).leaveToHTTP2()
-            try HTTP2Connection.install(on: context.channel, service: service, open: open)
+            try HTTP2Connection.install(on: context.channel, service: service, open: open, scheme: .http)
             try pipeline.removeHandler(context: pipeline.context(handlerType: FastPathHandler.self), promise: nil)
             try pipeline.removeRequestDecoder()
             try pipeline.removeHandler(context: pipeline.context(handlerType: ConnectionHandler.self), promise: nil)

@@ -50,6 +50,15 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(hello), handshake])
     }
 
+    /// Adds TLS to a channel whose client has been read up to its name.
+    static func begin(
+        after hello: SNIResult, on channel: any Channel, origin: OriginAddress, service: ConnectionService, open: OpenConnection?
+    ) -> EventLoopFuture<Void> {
+        let handshake = HandshakeHandler(origin: origin, service: service, open: open)
+        do { try channel.pipeline.syncOperations.addHandler(handshake) } catch { return channel.eventLoop.makeFailedFuture(error) }
+        return handshake.startTLS(on: channel, hello: hello)
+    }
+
     /// Creates the certificate for the client's SNI name if that host may also be decrypted, otherwise for CONNECT's host, by which the
     /// requests are judged: no certificate is issued for a name that neither CONNECT nor the configuration contains
     /// (docs/security-model.md#certificate-authority).
@@ -147,8 +156,8 @@ private final class PlainAlerts: ChannelInboundHandler, RemovableChannelHandler 
 }
 
 extension SNIResult {
-    /// The SNI name of the ClientHello, if it is a valid host.
-    fileprivate var host: String? {
+    /// The SNI name of the ClientHello in lower case, if it is a valid host.
+    var host: String? {
         guard case .hostname(let name) = self, let authority = try? Authority.parse(name[...]), authority.port == nil else { return nil }
         return authority.host
     }

@@ -2,6 +2,7 @@
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
+import RockpoolCore
 
 /// The first handler of a stream.
 final class StreamGate: ChannelDuplexHandler {
@@ -17,6 +18,7 @@ final class StreamGate: ChannelDuplexHandler {
     struct Refuse: Sendable {}
 
     let backlog: StreamBacklog
+    private let scheme: OriginAddress.Scheme
     /// Bytes of the reply's DATA that the client has not received.
     var waiting = 0
     /// A written but unflushed reply head: if nothing follows, it ends the stream itself, so that an answer to HEAD has no DATA frame.
@@ -27,7 +29,8 @@ final class StreamGate: ChannelDuplexHandler {
     /// A request head that is held until the next frame shows whether a body follows.
     private var held: HTTP2Frame.FramePayload.Headers?
 
-    init(_ backlog: StreamBacklog) { self.backlog = backlog }
+    /// - Parameter scheme: the scheme of the connection.
+    init(_ backlog: StreamBacklog, scheme: OriginAddress.Scheme) { (self.backlog, self.scheme) = (backlog, scheme) }
 
     /// After the request only WINDOW_UPDATE frames arrive. They are read at once: queued for a handler that reads no more, a million of
     /// them occupies 24 MB.
@@ -101,7 +104,7 @@ final class StreamGate: ChannelDuplexHandler {
         guard head.allSatisfy({ Self.isValue($0.value) }) else { return false }
         let hosts = head[canonicalForm: "host"]
         let authority = head.first(name: ":authority")
-        return head.first(name: ":scheme") == "https" && authority?.isEmpty == false
+        return head.first(name: ":scheme") == scheme.rawValue && authority?.isEmpty == false
             && hosts.allSatisfy { $0.lowercased() == authority?.lowercased() } && hosts.count <= 1
             && head[canonicalForm: "te"].allSatisfy { $0.lowercased() == "trailers" }
     }

@@ -22,6 +22,10 @@ package final class FastPathReply: Sendable {
 
     package let entry: CacheEntry
     package let body: ByteBuffer
+    /// Counts the bodies that are sent from here; nil where they are not counted.
+    package let served: ServedBytes?
+    /// True if the tags of the stored head are not sent.
+    package let hidesTags: Bool
     /// What the decision to send the response stands on; it is taken again whenever the message is serialised.
     package let basis: ReuseBasis
     let hash: Int
@@ -41,8 +45,10 @@ package final class FastPathReply: Sendable {
     ///   - names: the field names in the `Vary` of every response considered for `arrival`, so that this reply never answers a request for
     ///     which another response would be selected; and the field that identifies principals at this upstream.
     package init(
-        _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name]
+        _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name],
+        served: ServedBytes? = nil, hidesTags: Bool = false
     ) {
+        (self.served, self.hidesTags) = (served, hidesTags)
         self.entry = entry
         self.body = body
         self.basis = basis

@@ -13,6 +13,9 @@ package struct HotMessage: Sendable {
     package let body: ByteBuffer?
     /// Bytes of the head alone, which answer a HEAD.
     package let headLength: Int
+    /// Bytes of the body, wherever it is.
+    private let bodyLength: Int
+    private let served: ServedBytes?
     /// True if the response is sent although it is stale.
     package let isStale: Bool
     package let validFrom: Timestamp
@@ -22,8 +25,10 @@ package struct HotMessage: Sendable {
     package let epoch: UInt64
 
     package init(
-        head: ByteBuffer, body: ByteBuffer?, isStale: Bool, validFrom: Timestamp, validUntil: Timestamp, epoch: UInt64
+        head: ByteBuffer, body: ByteBuffer?, isStale: Bool, validFrom: Timestamp, validUntil: Timestamp, epoch: UInt64,
+        served: ServedBytes? = nil
     ) {
+        (bodyLength, self.served) = (body?.readableBytes ?? 0, served)
         var bytes = head
         headLength = head.readableBytes
         if let body, body.readableBytes <= Self.joinLimit {
@@ -35,6 +40,9 @@ package struct HotMessage: Sendable {
         self.bytes = bytes
         (self.isStale, self.validFrom, self.validUntil, self.epoch) = (isStale, validFrom, validUntil, epoch)
     }
+
+    /// Counts one sending of the body.
+    package func countServed() { served?.add(bodyLength) }
 
     func isValid(at now: Timestamp, epoch: UInt64) -> Bool { validFrom <= now && now < validUntil && epoch == self.epoch }
 }

@@ -87,6 +87,7 @@ extension CacheFilter {
         case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
         case .group(let name, origin: let origin?):
             [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
+        case .matching(let selection): selection.conditions
         case .upstream(let origin): [("origin = ?", [origin.url])]
         case .identity(let name, origin: nil): [("identity = ?", [name])]
         case .identity(let name, origin: let origin?): [("identity = ? AND origin = ?", [name, origin.url])]

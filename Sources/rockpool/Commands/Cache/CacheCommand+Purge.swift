@@ -8,13 +8,14 @@ extension CacheCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove entries, including pinned ones, and report their number.",
             discussion: """
-                Give URLs, or one of --prefix, --group, --category, --upstream; --group can be combined with --upstream, as a group belongs to
-                one origin.
+                Give URLs, selectors, or both; an entry is removed if all of them apply. A group is a name in Cache-Groups, Surrogate-Key,
+                Cache-Tag or xkey of the response.
 
                 EXAMPLES
                   rockpool cache purge https://api.example.com/v1/notes https://api.example.com/v1/me
                   rockpool cache purge --prefix https://api.example.com/v1/media/ --dry-run
-                  rockpool cache purge --group notes --upstream api   # the group of the Cache-Groups field (RFC 9875)
+                  rockpool cache purge --group notes --upstream api
+                  rockpool cache purge --glob 'https://api.example.com/*/thumb?size=*' --older-than 7d
                 """)
         /// Bytes of the URLs of one call: the server accepts a request head of some ten thousand bytes.
         private static let batchBytes = 8000
@@ -22,32 +23,36 @@ extension CacheCommand {
         @Argument(help: "Absolute URLs; every variant of all identities is removed.", transform: CacheURL.argument)
         var urls: [CacheURL] = []
         @Option(name: .long, help: "URLs with this prefix.") var prefix: String?
-        @Option(name: .long, help: "Entries of this cache group, of any upstream without --upstream.") var group: String?
+        @Option(name: .long, help: "URLs that match; * stands for any characters, slashes included.") var glob: String?
+        @Option(name: .long, help: "Entries of this cache group or tag; may be repeated, for any of them.") var group: [String] = []
         @Option(name: .long, help: "Entries of this category.") var category: String?
         @Option(name: .long, help: "Entries of this upstream, by its name or its origin.") var upstream: String?
+        @Option(name: .long, help: "Entries that were stored longer ago, such as 7d.") var olderThan: TimeSpan?
         @Flag(name: .long, help: "Only count the entries.") var dryRun = false
         @OptionGroup var options: ReadingOptions
 
         func validate() throws {
-            let selectors = [prefix, group, category, group == nil ? upstream : nil].compactMap(\.self)
-            guard selectors.count + (urls.isEmpty ? 0 : 1) == 1 else {
-                throw ValidationError("give URLs, or exactly one of --prefix, --group, --category and --upstream")
+            let selectors = [prefix, glob, category, upstream].compactMap(\.self) + group
+            guard !selectors.isEmpty || !urls.isEmpty || olderThan != nil else {
+                throw ValidationError("give URLs, or at least one of --prefix, --glob, --group, --category, --upstream and --older-than")
             }
-            if selectors.first == "" || upstream == "" { throw ValidationError("an empty selector would select everything") }
-            if let prefix, !prefix.hasPrefix("http://"), !prefix.hasPrefix("https://") {
-                throw ValidationError("--prefix is the beginning of a URL, such as https://api.example.com/v1/")
+            if selectors.contains("") { throw ValidationError("an empty selector would select everything") }
+            for (name, text) in [("--prefix", prefix), ("--glob", glob)] {
+                if let text, !text.hasPrefix("http://"), !text.hasPrefix("https://") {
+                    throw ValidationError("\(name) is the beginning of a URL, such as https://api.example.com/v1/")
+                }
             }
         }
 
         /// The calls, each within the size of a request head.
         var calls: [AdminCall] {
             var call = AdminCall.delete("/v1/cache", query: dryRun ? ["dryRun": "true"] : [:])
-            guard !urls.isEmpty else {
-                for (name, value) in [("prefix", prefix), ("group", group), ("category", category), ("upstream", upstream)] {
-                    if let value { call.query[name] = value }
-                }
-                return [call]
+            for (name, value) in [("prefix", prefix), ("glob", glob), ("category", category), ("upstream", upstream)] {
+                if let value { call.query[name] = value }
             }
+            if let olderThan { call.query["olderThanSeconds"] = String(olderThan.seconds) }
+            if !group.isEmpty { call.lists["group"] = group }
+            guard !urls.isEmpty else { return [call] }
             var calls: [AdminCall] = []
             for url in urls {
                 if let last = calls.last, last.target.utf8.count < Self.batchBytes {

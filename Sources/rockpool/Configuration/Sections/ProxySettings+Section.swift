@@ -4,6 +4,8 @@ import RockpoolCore
 extension ProxySettings {
     static let section = Section<ProxySettings>([
         .value("listen", field: \.listen, as: .listener),
+        .optional("socks", field: \.socks, as: .listener),
+        .optional("transparent", field: \.transparent, as: .listener),
         .list("allow", field: \.allow, of: .network),
         .list("connect_ports", field: \.connectPorts, of: .whole(in: 1...65535)),
         .section("timeouts", field: \.timeouts, of: ClientTimeouts.section),

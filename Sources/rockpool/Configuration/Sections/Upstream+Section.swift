@@ -10,7 +10,8 @@ extension Upstream {
             blank: GatewaySettings(listen: "")),
         .value("preserve_host", field: \.preserveHost, as: .flag),
         .value("forwarded", field: \.forwarded, as: .flag),
-        .optionalSection("sign", field: \.sign, of: SigningSettings.section, blank: SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))),
+        .optionalSection(
+            "sign", field: \.sign, of: SigningSettings.section, blank: SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))),
         .value("policy", field: \.policy, as: .word),
         .value("intercept", field: \.intercept, as: .flag),
         .value("identity", field: \.identity, as: .identity),
@@ -24,6 +25,9 @@ extension Upstream {
         .value("order", field: \.order, as: .word),
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
         .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .value("send_via", field: \.sendVia, as: .word),
+        .value("on_miss", field: \.onMiss, as: .word),
+        .value("tags", field: \.tags, as: .word),
         .crossOrigin("cors", field: \.cors),
     ])
 

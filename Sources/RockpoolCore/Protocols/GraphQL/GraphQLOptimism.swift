@@ -29,7 +29,11 @@ struct GraphQLOptimism {
         for (index, token) in tokens.enumerated() {
             switch token {
             case .mark("{") where level == 0:
-                if words.first == "fragment", words.count > 1 { fragments[words[1]] = index } else { operations.append((words.dropFirst().first, index)) }
+                if words.first == "fragment", words.count > 1 {
+                    fragments[words[1]] = index
+                } else {
+                    operations.append((words.dropFirst().first, index))
+                }
                 (words, level) = ([], 1)
             case .mark("{"), .mark("("): level += 1
             case .mark("}"), .mark(")"): level -= 1

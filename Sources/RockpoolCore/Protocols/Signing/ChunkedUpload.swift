@@ -16,7 +16,8 @@ package enum ChunkedUpload {
         var (content, rest) = ([UInt8](), body[...])
         while let end = rest.firstRange(of: [13, 10]) {
             let size = rest[..<end.lowerBound].prefix { $0 != UInt8(ascii: ";") }
-            guard let count = Int(String(decoding: size, as: UTF8.self), radix: 16), count >= 0, rest.count - end.upperBound + rest.startIndex >= count
+            guard let count = Int(String(decoding: size, as: UTF8.self), radix: 16), count >= 0,
+                rest.count - end.upperBound + rest.startIndex >= count
             else { return body }
             guard count > 0 else { return content }
             content += rest[end.upperBound..<(end.upperBound + count)]

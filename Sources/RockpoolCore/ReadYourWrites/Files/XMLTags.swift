@@ -40,7 +40,9 @@ struct XMLTags: Sequence, IteratorProtocol {
 
     private static let endsName: Set<UInt8> = Set(" \t\r\n/>".utf8)
 
-    private func after(_ mark: String, from start: Int) -> Int { bytes[start...].firstRange(of: Array(mark.utf8))?.upperBound ?? bytes.count }
+    private func after(_ mark: String, from start: Int) -> Int {
+        bytes[start...].firstRange(of: Array(mark.utf8))?.upperBound ?? bytes.count
+    }
 
     /// The end of a tag, whose attributes may hold `>` within quotes.
     private func close(from start: Int) -> Int {

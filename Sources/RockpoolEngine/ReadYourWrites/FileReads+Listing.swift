@@ -1,10 +1,11 @@
-// Listings of collections with the files that their client has written, moved or deleted (RFC 4918 §9.1; docs/outbox.md#files-and-collections).
+// Listings of collections with the files that their client has written, moved or deleted
+// (RFC 4918 §9.1; docs/outbox.md#files-and-collections).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-extension ReadYourWrites {
+extension FileReads {
     /// What the server is known to list.
     private struct KnownListing {
         var document: Multistatus
@@ -17,47 +18,51 @@ extension ReadYourWrites {
         guard let upstream = context.plan.upstream?.name, let body = context.keyedBody, context.plan.entity?.resource == nil,
             let asked = PropertyRequest(context.request, body: Array(body.readableBytesView))
         else { return nil }
-        overlay.files.noteListing(at: upstream)
+        overlay.noteListing(at: upstream)
         let principal = context.identity.principal
-        let open = overlay.files.fold(upstream: upstream, principal: principal, deliveredSince: nil)
-        var (inner, base) = (context, KnownListing(document: Multistatus(Multistatus.empty)!))
+        let open = overlay.fold(upstream: upstream, principal: principal, deliveredSince: nil)
+        var (inner, base) = (context, KnownListing(document: Multistatus.empty))
         var source = asked.collection
         switch open.state(of: asked.collection) {
         case .absent where asked.named == nil: return missing(context)
-        case .content, .collection, .absent: base.fetchedAt = now()
+        case .content, .collection, .absent: base.fetchedAt = ownWrites.now()
         case .server(let path, _):
             if path != asked.collection { inner = context.at(path.target + (context.request.path.hasSuffix("/") ? "/" : "")) }
             source = path
-            var reply = await reads.readServerState(&inner)
+            var reply = await ownWrites.reads.readServerState(&inner)
             let isItsOwn = inner.trace.verdict != .failed
             if isItsOwn, ![207, 404].contains(reply.head.status) {
                 context.trace = inner.trace
                 return reply
             }
-            if isItsOwn, reply.head.status == 207, !overlay.files.covers(upstream: upstream) {
+            if isItsOwn, reply.head.status == 207, !overlay.covers(upstream: upstream) {
                 context.trace = inner.trace
                 return reply
             }
-            guard let known = await listing(&reply, isItsOwn: isItsOwn, inner, asked, open) else {
+            guard let known = await listing(&reply, isItsOwn: isItsOwn, for: inner, asked: asked, open: open) else {
                 context.trace = inner.trace
                 return reply
             }
             context.trace = inner.trace
             base = known
         }
-        let fold = overlay.files.fold(upstream: upstream, principal: principal, deliveredSince: base.fetchedAt ?? .distantPast)
+        let fold = overlay.fold(upstream: upstream, principal: principal, deliveredSince: base.fetchedAt ?? .distantPast)
         if case .absent = fold.state(of: asked.collection), asked.named == nil { return missing(context) }
-        guard let elements = await elements(base.document, from: source, asked, fold, context) else {
-            return base.reply ?? Reply(
-                head: ResponseHead(status: 207, fields: [.contentType: "application/xml; charset=utf-8"]),
-                body: .bytes(ByteBuffer(bytes: base.document.with(base.document.responses.map { Array(base.document.body[$0.element]) }))),
-                trace: context.trace)
+        guard let elements = await elements(base.document, from: source, asked: asked, fold: fold, for: context) else {
+            return base.reply
+                ?? Reply(
+                    head: ResponseHead(status: 207, fields: [.contentType: "application/xml; charset=utf-8"]),
+                    body: .bytes(
+                        ByteBuffer(bytes: base.document.with(base.document.responses.map { Array(base.document.body[$0.element]) }))),
+                    trace: context.trace)
         }
         guard !elements.isEmpty || base.reply?.head.status == 207 else { return base.reply ?? missing(context) }
         var head = base.reply.flatMap { $0.head.status == 207 ? $0.head : nil } ?? ResponseHead(status: 207)
         head.fields[.contentType] = head.fields[.contentType] ?? "application/xml; charset=utf-8"
         for name in [HTTPField.Name.eTag, .lastModified, .contentLength, .age] { head.fields[name] = nil }
-        if fold.writes.contains(where: { !$0.isDelivered }) { (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store") }
+        if fold.writes.contains(where: { !$0.isDelivered }) {
+            (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store")
+        }
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: base.document.with(elements))), trace: context.trace)
     }
 
@@ -67,13 +72,13 @@ extension ReadYourWrites {
 
     /// Returns what the reply, or a stored listing of the collection above, shows; nil if nothing is known.
     private func listing(
-        _ reply: inout Reply, isItsOwn: Bool, _ context: RequestContext, _ asked: PropertyRequest, _ open: FileFold
+        _ reply: inout Reply, isItsOwn: Bool, for context: RequestContext, asked: PropertyRequest, open: FileFold
     ) async -> KnownListing? {
         if isItsOwn, reply.head.status == 404 {
-            return KnownListing(document: Multistatus(Multistatus.empty)!, reply: reply, fetchedAt: context.trace.fetchedAt)
+            return KnownListing(document: Multistatus.empty, reply: reply, fetchedAt: context.trace.fetchedAt)
         }
         if isItsOwn {
-            guard !reply.head.fields.contains(.contentEncoding), let bytes = await bytes(of: &reply),
+            guard !reply.head.fields.contains(.contentEncoding), let bytes = await ownWrites.bytes(of: &reply),
                 let document = Multistatus(Array(bytes.readableBytesView))
             else { return nil }
             return KnownListing(document: document, reply: reply, fetchedAt: context.trace.fetchedAt)
@@ -81,20 +86,20 @@ extension ReadYourWrites {
         if asked.named != nil {
             // A multiget of files that are all known here needs no server.
             let isKnown = asked.named?.allSatisfy { if case .server = open.state(of: $0) { false } else { true } } ?? false
-            return isKnown ? KnownListing(document: Multistatus(Multistatus.empty)!) : nil
+            return isKnown ? KnownListing(document: Multistatus.empty) : nil
         }
         guard context.request.method.rawValue == "PROPFIND", asked.depth != .all else { return nil }
-        return await storedListing(around: FilePath(context.request.target), asked, context)
+        return await storedListing(around: FilePath(context.request.target), asked: asked, for: context)
     }
 
     /// Returns what stored listings show of a path: its own with members, else that of the collection above.
-    private func storedListing(around path: FilePath, _ asked: PropertyRequest, _ context: RequestContext) async -> KnownListing? {
+    private func storedListing(around path: FilePath, asked: PropertyRequest, for context: RequestContext) async -> KnownListing? {
         for (place, isOwn) in [(path, true), (path.parent ?? path, false)] {
             for target in Set([place.target, place.target.hasSuffix("/") ? place.target : place.target + "/"]).sorted() {
                 var inner = context.at(target, depth: "1")
                 inner.plan.strategy = .cacheOnly
-                var reply = await reads.readServerState(&inner)
-                guard inner.trace.verdict != .failed, reply.head.status == 207, let bytes = await bytes(of: &reply),
+                var reply = await ownWrites.reads.readServerState(&inner)
+                guard inner.trace.verdict != .failed, reply.head.status == 207, let bytes = await ownWrites.bytes(of: &reply),
                     let document = Multistatus(Array(bytes.readableBytesView))
                 else { continue }
                 let shown = document.responses.filter { $0.path == path || isOwn && asked.depth == .members && $0.path.parent == path }
@@ -110,10 +115,9 @@ extension ReadYourWrites {
     /// Returns the elements of the listing with the client's writes; nil if they change nothing.
     /// - Parameter source: The path that the server knows the collection by.
     private func elements(
-        _ base: Multistatus, from source: FilePath, _ asked: PropertyRequest, _ fold: FileFold, _ context: RequestContext
+        _ base: Multistatus, from source: FilePath, asked: PropertyRequest, fold: FileFold, for context: RequestContext
     ) async -> [[UInt8]]? {
         var (elements, seen, isChanged) = ([[UInt8]](), Set<FilePath>(), source != asked.collection)
-        let byPath = Dictionary(base.responses.map { ($0.path, $0) }) { first, _ in first }
         for response in base.responses {
             let path = response.path.moved(from: source, to: asked.collection) ?? response.path
             guard seen.insert(path).inserted else { continue }
@@ -122,14 +126,15 @@ extension ReadYourWrites {
             case .collection where response.isCollection: elements.append(base.element(response, at: path))
             case let state:
                 isChanged = true
-                if let element = await element(of: path, state, byPath, base, asked, context) { elements.append(element) }
+                if let element = await element(of: path, in: state, base: base, asked: asked, for: context) { elements.append(element) }
             }
         }
-        for path in (fold.created.union(asked.named ?? [])).sorted(by: { $0.text < $1.text }) where asked.lists(path) && !seen.contains(path) {
+        for path in (fold.created.union(asked.named ?? [])).sorted(by: { $0.text < $1.text })
+        where asked.lists(path) && !seen.contains(path) {
             let state = fold.state(of: path)
             if case .server(path, _) = state { continue }
             if case .absent = state, asked.named == nil { continue }
-            guard let element = await element(of: path, state, byPath, base, asked, context) else { continue }
+            guard let element = await element(of: path, in: state, base: base, asked: asked, for: context) else { continue }
             isChanged = true
             elements.append(element)
         }
@@ -138,16 +143,17 @@ extension ReadYourWrites {
 
     /// Returns the element of a file in this state; nil if it is not listed.
     private func element(
-        of path: FilePath, _ state: FileFold.State, _ byPath: [FilePath: Multistatus.Response], _ base: Multistatus, _ asked: PropertyRequest,
-        _ context: RequestContext
+        of path: FilePath, in state: FileFold.State, base: Multistatus, asked: PropertyRequest, for context: RequestContext
     ) async -> [UInt8]? {
         switch state {
         case .absent: return asked.named == nil ? nil : asked.absence(of: path)
         case .collection(let write): return asked.response(for: path, write, isCollection: true, etag: nil)
         case .content(var write):
             var content: [UInt8]?
-            if write.sequence > 0, let operation = try? await data.operations(sequences: [write.sequence]).first {
-                content = (try? data.content(of: operation.body).bytes()).map { ChunkedUpload.content(of: $0, operation.request.fields) }
+            if write.sequence > 0, let operation = try? await ownWrites.data.operations(sequences: [write.sequence]).first {
+                content = (try? ownWrites.data.content(of: operation.body).bytes()).map {
+                    ChunkedUpload.content(of: $0, operation.request.fields)
+                }
                 write.length = content.map { Int64($0.count) } ?? operation.body.length
             } else if asked.readsContents {
                 content = await stored(path, for: context)
@@ -155,10 +161,12 @@ extension ReadYourWrites {
             guard !asked.readsContents || content.map(asked.selects) ?? false else { return nil }
             return asked.response(for: path, write, isCollection: false, etag: write.tag, content: asked.readsContents ? content : nil)
         case .server(let origin, let cause):
-            if let response = byPath[origin] { return base.element(response, at: path) }
+            if let response = base.responses.first(where: { $0.path == origin }) { return base.element(response, at: path) }
             var above = context.at((origin.parent ?? origin).target, depth: "1")
             above.plan.strategy = .cacheOnly
-            if let known = await storedListing(around: origin, asked, above), let found = known.document.responses.first(where: { $0.path == origin }) {
+            if let known = await storedListing(around: origin, asked: asked, for: above),
+                let found = known.document.responses.first(where: { $0.path == origin })
+            {
                 return known.document.element(found, at: path)
             }
             return cause.map { asked.response(for: path, $0, isCollection: context.request.path.hasSuffix("/"), etag: nil) }
@@ -169,7 +177,8 @@ extension ReadYourWrites {
     private func stored(_ path: FilePath, for context: RequestContext) async -> [UInt8]? {
         let readable = StoragePartition.readable(by: context.identity.partition)
         let url = context.request.origin.url + path.target
-        guard let copy = try? await cache.copies(ofPath: url, in: readable, limit: 1).first, copy.response.head.status == 200 else { return nil }
-        return try? await reads.lookup.content(of: copy, limit: Int.mib(1))
+        guard let copy = try? await ownWrites.cache.copies(ofPath: url, in: readable, limit: 1).first, copy.response.head.status == 200
+        else { return nil }
+        return try? await ownWrites.reads.lookup.content(of: copy, limit: Int.mib(1))
     }
 }

@@ -115,7 +115,8 @@ package struct ObjectListing: Sendable {
 
     private func element(_ key: String, _ write: FileWrite, etag: String?) -> [UInt8] {
         let tag = etag.map { "<ETag>\(String(decoding: XMLText.encoded($0), as: UTF8.self).replacing("\"", with: "&quot;"))</ETag>" } ?? ""
-        let rest = "<LastModified>\(RFC3339.format(write.at))</LastModified>\(tag)<Size>\(write.length)</Size>"
+        let rest =
+            "<LastModified>\(RFC3339.format(write.at))</LastModified>\(tag)<Size>\(write.length)</Size>"
             + "<StorageClass>STANDARD</StorageClass>"
         return Array("<Contents><Key>".utf8) + written(key) + Array("</Key>\(rest)</Contents>".utf8)
     }

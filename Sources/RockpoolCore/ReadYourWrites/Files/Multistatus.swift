@@ -62,5 +62,10 @@ package struct Multistatus: Sendable {
     }
 
     /// A document without resources.
-    package static let empty = Array(#"<?xml version="1.0" encoding="utf-8"?><D:multistatus xmlns:D="DAV:"></D:multistatus>"#.utf8)
+    package static let empty = Multistatus(start: #"<?xml version="1.0" encoding="utf-8"?><D:multistatus xmlns:D="DAV:">"#)
+
+    private init(start: String) {
+        body = Array("\(start)</D:multistatus>".utf8)
+        end = start.utf8.count
+    }
 }

@@ -2,26 +2,6 @@
 // docs/reference/configuration.md#upstreams, `sign`).
 package import HTTPTypes
 
-/// The key with which requests to an upstream are signed anew.
-package struct SigV4Rule: Hashable, Sendable {
-    package var keyID: String
-    /// A file with the secret, mode 0600.
-    package var secretFile: String
-    package var region: String
-    package var service: String
-
-    package init(keyID: String, secretFile: String, region: String = "us-east-1", service: String = "s3") {
-        (self.keyID, self.secretFile, self.region, self.service) = (keyID, secretFile, region, service)
-    }
-}
-
-/// How requests to an upstream are signed anew.
-package struct SigningSettings: Hashable, Sendable {
-    package var sigV4: SigV4Rule
-
-    package init(sigV4: SigV4Rule) { self.sigV4 = sigV4 }
-}
-
 /// Computes signatures with one key.
 package struct SigV4Signer: Sendable {
     private let rule: SigV4Rule
@@ -50,7 +30,8 @@ package struct SigV4Signer: Sendable {
             let signature = SignedRequest.parameter("Signature", in: Self.parameters(authorization)),
             let date = request.fields.value(of: "x-amz-date")
         else { return false }
-        let computed = self.signature(request, authority: authority, names: names.split(separator: ";").map { String($0) }, date, String(scope))
+        let computed = self.signature(
+            request, authority: authority, names: names.split(separator: ";").map { String($0) }, date: date, scope: String(scope))
         return computed.utf8.elementsEqual(signature.utf8)
     }
 
@@ -63,9 +44,11 @@ package struct SigV4Signer: Sendable {
             if let name = HTTPField.Name(name) { request.fields[name] = value }
         }
         request.fields[.authorization] = nil
-        let own = request.fields.map(\.name.canonicalName).filter { ["content-type", "content-md5"].contains($0) || $0.hasPrefix("x-amz-") }
+        let own = request.fields.map(\.name.canonicalName).filter {
+            ["content-type", "content-md5"].contains($0) || $0.hasPrefix("x-amz-")
+        }
         let names = Set(own + ["host"]).sorted()
-        let signature = signature(request, authority: authority, names: names, date, scope)
+        let signature = signature(request, authority: authority, names: names, date: date, scope: scope)
         request.fields[.authorization] =
             "AWS4-HMAC-SHA256 Credential=\(rule.keyID)/\(scope), SignedHeaders=\(names.joined(separator: ";")), Signature=\(signature)"
         return request
@@ -76,15 +59,16 @@ package struct SigV4Signer: Sendable {
         fields.value(of: "x-amz-content-sha256")?.hasPrefix("STREAMING-AWS4") != true
     }
 
-    private func signature(_ request: RequestHead, authority: String, names: [String], _ date: String, _ scope: String) -> String {
+    private func signature(_ request: RequestHead, authority: String, names: [String], date: String, scope: String) -> String {
         let headers = names.map { name in
             let values = name == "host" ? [authority] : request.fields.filter { $0.name.canonicalName == name }.map(\.value)
             return name + ":" + values.map(Self.collapsed).joined(separator: ",") + "\n"
         }
         let path = String(request.path)
         let query = request.target.utf8.count > path.utf8.count ? String(request.target.dropFirst(path.count + 1)) : ""
+        // Services other than S3 sign a path whose percent signs are encoded again.
         let canonical = [
-            request.method.rawValue, rule.service == "s3" ? path : FilePath.encodedTwice(path), Self.canonical(query: query),
+            request.method.rawValue, rule.service == "s3" ? path : path.replacing("%", with: "%25"), Self.canonical(query: query),
             headers.joined(), names.joined(separator: ";"), request.fields.value(of: "x-amz-content-sha256") ?? Self.emptyHash,
         ].joined(separator: "\n")
         let text = ["AWS4-HMAC-SHA256", date, scope, Self.hex(digest(Array(canonical.utf8)))].joined(separator: "\n")
@@ -110,9 +94,4 @@ package struct SigV4Signer: Sendable {
     private static func basic(_ moment: Timestamp) -> String {
         RFC3339.format(moment).prefix(19).filter { $0 != "-" && $0 != ":" } + "Z"
     }
-}
-
-extension FilePath {
-    /// A path whose percent signs are encoded again, as services other than S3 sign it.
-    fileprivate static func encodedTwice(_ path: String) -> String { path.replacing("%", with: "%25") }
 }

@@ -3,17 +3,17 @@ import HTTPTypes
 import NIOCore
 import RockpoolCore
 
-extension ReadYourWrites {
+extension FileReads {
     /// Answers a list of a bucket; nil for another request, and where no write concerns the upstream.
     func readObjects(_ context: inout RequestContext) async -> Reply? {
-        guard let upstream = context.plan.upstream?.name, context.request.method == .get, overlay.files.covers(upstream: upstream) else {
+        guard let upstream = context.plan.upstream?.name, context.request.method == .get, overlay.covers(upstream: upstream) else {
             return nil
         }
-        var reply = await reads.readServerState(&context)
+        var reply = await ownWrites.reads.readServerState(&context)
         guard context.trace.verdict != .failed, reply.head.status == 200, !reply.head.fields.contains(.contentEncoding),
-            let bytes = await bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))
+            let bytes = await ownWrites.bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))
         else { return reply }
-        let fold = overlay.files.fold(
+        let fold = overlay.fold(
             upstream: upstream, principal: context.identity.principal, deliveredSince: context.trace.fetchedAt ?? .distantPast)
         guard let folded = list.folded(with: fold, etag: \.tag) else { return reply }
         for name in [HTTPField.Name.eTag, .contentLength, .age] { reply.head.fields[name] = nil }

@@ -1,4 +1,5 @@
-// Reads of files that their client has written, moved or deleted, and that the server does not have in this state yet (docs/outbox.md#files-and-collections).
+// Reads of files that their client has written, moved or deleted, and that the server does not have in this state yet
+// (docs/outbox.md#files-and-collections).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -11,26 +12,41 @@ struct FileView: Sendable {
     let path: FilePath
 }
 
-extension ReadYourWrites {
+/// Reads of files, their listings, and lists of buckets.
+struct FileReads: Sendable {
+    let ownWrites: ReadYourWrites
+
+    /// The writes that the reads include.
+    var overlay: FileOverlay { ownWrites.overlay.files }
+
+    /// Answers a read that a write to files may concern; nil for any other read.
+    func read(_ context: inout RequestContext) async -> Reply? {
+        if let listing = await readListing(&context) { return listing }
+        if context.plan.route?.kind == .s3, context.request.target.contains("?") { return await readObjects(&context) }
+        guard let view = view(of: context) else { return nil }
+        return await readFile(in: view, for: &context)
+    }
+}
+
+extension FileReads {
     /// Returns the view of a read of a file; nil when no write concerns the upstream's files.
-    func fileView(of context: RequestContext) -> FileView? {
+    private func view(of context: RequestContext) -> FileView? {
         guard let upstream = context.plan.upstream, context.plan.entity?.resource == nil, context.bodyDigest == nil,
             context.request.method == .get || context.request.method == .head, FileWrite(context.request.asPut) != nil
         else { return nil }
-
         let view = FileView(upstream: upstream.name, principal: context.identity.principal, path: FilePath(context.request.target))
-        return overlay.files.covers(upstream: view.upstream, path: view.path) ? view : nil
+        return overlay.covers(upstream: view.upstream, path: view.path) ? view : nil
     }
 
     /// Answers the read of a file with the client's own writes.
-    func readFile(in view: FileView, for context: inout RequestContext) async -> Reply {
-        let open = overlay.files.fold(upstream: view.upstream, principal: view.principal, deliveredSince: nil)
+    private func readFile(in view: FileView, for context: inout RequestContext) async -> Reply {
+        let open = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: nil)
         let state = open.state(of: view.path)
         guard case .server(view.path, _) = state else { return await reply(state, in: view, orElse: nil, for: &context) }
-        let reply = await reads.readServerState(&context)
+        let reply = await ownWrites.reads.readServerState(&context)
         let isItsOwn = context.trace.verdict != .failed
         let fetchedAt = (isItsOwn ? context.trace.fetchedAt : nil) ?? .distantPast
-        let late = overlay.files.fold(upstream: view.upstream, principal: view.principal, deliveredSince: fetchedAt).state(of: view.path)
+        let late = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: fetchedAt).state(of: view.path)
         if case .server(view.path, _) = late { return reply }
         return await self.reply(late, in: view, orElse: reply, for: &context)
     }
@@ -54,7 +70,7 @@ extension ReadYourWrites {
             return reply
         case .server(let path, let cause):
             var inner = context.at(path.target)
-            var reply = await reads.readServerState(&inner)
+            var reply = await ownWrites.reads.readServerState(&inner)
             // What the path shows since the move is another file.
             let isBefore = inner.trace.fetchedAt.map { fetched in cause.map { !$0.isDelivered || fetched <= $0.at } ?? true } ?? false
             guard isBefore, inner.trace.verdict != .failed || other == nil else { break }
@@ -67,13 +83,13 @@ extension ReadYourWrites {
             return reply
         }
         if let other { return other }
-        return await reads.readServerState(&context)
+        return await ownWrites.reads.readServerState(&context)
     }
 
     /// Returns the content that a write in the outbox holds; nil if it holds none any more.
     private func content(of write: FileWrite, for context: RequestContext) async -> Reply? {
-        guard write.sequence > 0, let operation = try? await data.operations(sequences: [write.sequence]).first,
-            let bytes = try? data.content(of: operation.body).bytes()
+        guard write.sequence > 0, let operation = try? await ownWrites.data.operations(sequences: [write.sequence]).first,
+            let bytes = try? ownWrites.data.content(of: operation.body).bytes()
         else { return nil }
         let content = ChunkedUpload.content(of: bytes, operation.request.fields)
         var head = ResponseHead(status: 200, fields: operation.request.fields.ofWrittenContent)

@@ -1,0 +1,143 @@
+// Files written, moved and deleted while the server is away are read back and listed as they were left
+// (docs/outbox.md#files-and-collections).
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(2))) struct FileTests {
+    private static let routes: JSONValue = [
+        "routes": [["match": "PROPFIND /**", "cache": "body"], ["match": "OPTIONS /**", "cache": "body"]]
+    ]
+
+    private static func listed(_ path: String) -> String {
+        "<d:response><d:href>\(path)</d:href><d:propstat><d:prop><d:getetag>\"1\"</d:getetag></d:prop></d:propstat></d:response>"
+    }
+
+    private static func play(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
+        switch asked.method {
+        case "PROPFIND":
+            .text(
+                "<d:multistatus xmlns:d=\"DAV:\">\(listed("/dir/"))\(listed("/dir/a"))\(listed("/dir/b"))</d:multistatus>", status: 207,
+                "Content-Type: application/xml")
+        case "GET": .text("server", "ETag: \"1\"", "Cache-Control: max-age=60", "Content-Type: text/plain")
+        case "OPTIONS": .text("", "DAV: 1, 2")
+        default: PlayedSite.Said(status: 201, fields: ["ETag: \"2\""])
+        }
+    }
+
+    private func list(_ world: PlayedWorld, _ path: String = "/dir/", depth: String = "1") async throws -> Curl {
+        try await world.send("PROPFIND", path, fields: ["Depth: \(depth)"])
+    }
+
+    @Test func aFileIsReadBackAsItWasWritten() async throws {
+        try await PlayedWorld.with({ Self.play($0) }) { world in
+            _ = try await world.get("/dir/a")
+            try await world.stored("/dir/a")
+            try await world.turn("offline")
+            let put = try await world.send("PUT", "/dir/a", fields: ["Content-Type: text/calendar"], body: "BEGIN:VCALENDAR")
+            #expect(put.status == 202 && put["etag"]?.hasPrefix("\"loc-") == true)
+            let read = try await world.get("/dir/a")
+            #expect(read.status == 200 && read.text == "BEGIN:VCALENDAR" && read["content-type"] == "text/calendar")
+            #expect(read["etag"] == put["etag"] && read["rockpool-state"] == "pending")
+            try await #expect(world.get("/dir/a", ["Range: bytes=0-4"]).text == "BEGIN")
+            try await #expect(world.get("/dir/a", ["If-None-Match: \(put["etag"] ?? "")"]).status == 304)
+            // The next version is conditional on the one before; at the server it names the server's own tag.
+            let next = try await world.send(
+                "PUT", "/dir/a", fields: ["If-Match: \(put["etag"] ?? "")", "If: (<opaquelocktoken:1>)"], body: "2")
+            #expect(next.status == 202)
+            try await #expect(world.send("DELETE", "/dir/c").status == 202)
+            try await #expect(world.get("/dir/c").status == 404)
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+            let sent = world.site.asked.filter { $0.method == "PUT" }
+            #expect(sent.map(\.body) == ["BEGIN:VCALENDAR", "2"] && sent.last?["if-match"] == "\"2\"")
+            #expect(sent.last?["if"] == "(<opaquelocktoken:1>)")
+        }
+    }
+
+    @Test func listingsShowWhatWaits() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, { Self.play($0) }) { world in
+            try await #expect(list(world).status == 207)
+            _ = try await world.get("/dir/a")
+            try await #expect(world.send("OPTIONS", "/dir/")["dav"] == "1, 2")
+            try await eventually("both are stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/dir/"))").json?["items"]?.array?.count == 3
+            }
+            try await world.turn("offline")
+            try await #expect(world.send("OPTIONS", "/dir/")["dav"] == "1, 2")
+            let put = try await world.send("PUT", "/dir/new%20file", fields: ["Content-Type: text/plain"], body: "four")
+            try await #expect(world.send("DELETE", "/dir/b").status == 202)
+            let destination = "Destination: http://\(world.server.gateway)/dir/moved"
+            try await #expect(world.send("MOVE", "/dir/a", fields: [destination]).status == 202)
+            try await #expect(world.send("MKCOL", "/dir/sub").status == 202)
+            let shown = try await list(world).text
+            for path in ["/dir/", "/dir/new%20file", "/dir/moved", "/dir/sub/"] {
+                #expect(shown.contains("href>\(path)</"), "\(path): \(shown)")
+            }
+            for path in ["/dir/a", "/dir/b"] { #expect(!shown.contains("href>\(path)</"), "\(path): \(shown)") }
+            #expect(shown.contains("getcontentlength>4<") && shown.contains(put["etag"] ?? "none"), "\(shown)")
+            try await #expect(world.get("/dir/moved").text == "server")
+            try await #expect(world.get("/dir/a").status == 404)
+            let one = try await list(world, "/dir/new%20file", depth: "0")
+            #expect(one.status == 207 && one.text.contains("getcontentlength>4<"))
+            try await #expect(list(world, "/dir/sub/").text.contains("collection"))
+            try await #expect(list(world, "/dir/b", depth: "0").status == 404)
+        }
+    }
+
+    /// What is within a new collection is sent after it, whatever the upstream's order of lanes.
+    @Test func collectionsAreMadeBeforeTheirFiles() async throws {
+        try await PlayedWorld.with({ Self.play($0) }) { world in
+            try await world.turn("offline")
+            _ = try await world.send("MKCOL", "/one")
+            for number in 0..<6 {
+                _ = try await world.send("PUT", "/one/\(number)", fields: ["Content-Type: text/plain"], body: "\(number)")
+            }
+            _ = try await world.send("MOVE", "/one", fields: ["Destination: http://\(world.server.gateway)/two"])
+            _ = try await world.send("PUT", "/two/0", fields: ["Content-Type: text/plain"], body: "late")
+            try await #expect(world.get("/two/0").text == "late")
+            try await #expect(world.get("/two/1").text == "1")
+            try await #expect(world.get("/one/1").status == 404)
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+            let sent = world.site.asked.filter { !["GET", "HEAD"].contains($0.method) }.map { "\($0.method) \($0.path)" }
+            #expect(sent.first == "MKCOL /one" && Array(sent.suffix(2)) == ["MOVE /one", "PUT /two/0"] && sent.count == 9, "\(sent)")
+        }
+    }
+
+    /// What was done online is seen when the server is away afterwards.
+    @Test func aMoveOnlineIsSeenAway() async throws {
+        try await PlayedWorld.with({ Self.play($0) }) { world in
+            _ = try await world.get("/f1")
+            try await world.stored("/f1")
+            try await #expect(world.send("MOVE", "/f1", fields: ["Destination: \(world.url("/f2"))"]).status == 201)
+            try await world.turn("offline")
+            try await #expect(world.get("/f1").status == 404)
+            let moved = try await world.get("/f2")
+            #expect(moved.status == 200 && moved.text == "server")
+        }
+    }
+
+    @Test func aBucketIsListedWithWhatWaits() async throws {
+        let list =
+            "<ListBucketResult><Name>b</Name><Prefix></Prefix><KeyCount>2</KeyCount><IsTruncated>false</IsTruncated>"
+            + "<Contents><Key>a</Key><Size>1</Size></Contents><Contents><Key>c</Key><Size>1</Size></Contents></ListBucketResult>"
+        let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"], ["match": "/b", "kind": "s3"]]]
+        try await PlayedWorld.with(upstream: routes, { _ in .text(list, "Content-Type: application/xml") }) { world in
+            let read = { try await world.get("/b?list-type=2&prefix=&delimiter=%2F&encoding-type=url") }
+            _ = try await read()
+            try await eventually("the list is stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/b"))").json?["items"]?.array?.count == 1
+            }
+            try await world.turn("offline")
+            try await #expect(read().text == list)
+            for (method, path) in [("PUT", "/b/b"), ("PUT", "/b/d/e"), ("DELETE", "/b/c")] {
+                _ = try await world.send(method, path, body: method == "PUT" ? "xyz" : nil)
+            }
+            let shown = try await read().text
+            #expect(
+                shown.contains("<KeyCount>3</KeyCount>") && shown.contains("<Key>b</Key>") && shown.contains("<Size>3</Size>"), "\(shown)")
+            #expect(shown.contains("<Prefix>d/</Prefix>") && !shown.contains("<Key>c</Key>"), "\(shown)")
+        }
+    }
+}

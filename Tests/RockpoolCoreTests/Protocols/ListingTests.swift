@@ -1,0 +1,68 @@
+// docs/outbox.md#files-and-collections, #s3: documents that list files are changed where they must be, and nowhere else.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct ListingTests {
+    private let body = """
+        <?xml version="1.0"?><!-- <response> --><x:multistatus xmlns:x="DAV:"><x:response><x:href>http://dav/d/</x:href></x:response>
+        <x:response a=">"><x:href>/d/a%20b</x:href><x:propstat><x:prop><x:href>/other</x:href></x:prop></x:propstat></x:response>
+        <x:sync-token>1</x:sync-token></x:multistatus>
+        """
+
+    private func head(_ method: String, _ target: String, depth: String? = nil) throws -> RequestHead {
+        var head = RequestHead(
+            method: try #require(HTTPRequest.Method(method)), origin: OriginAddress(scheme: .http, host: "dav"), target: target)
+        if let depth { head.fields[try #require(HTTPField.Name("Depth"))] = depth }
+        return head
+    }
+
+    @Test func aMultistatusIsReadByItsResources() throws {
+        let document = try #require(Multistatus(Array(body.utf8)))
+        #expect(document.responses.map(\.path.text) == ["/d", "/d/a b"] && document.responses.map(\.isCollection) == [true, false])
+        #expect(document.with(document.responses.map { Array(document.body[$0.element]) }).count == body.utf8.count - 1)
+        let moved = String(decoding: document.element(document.responses[1], at: FilePath("/e/ä")), as: UTF8.self)
+        #expect(moved.contains("<x:href>/e/%C3%A4</x:href>") && moved.contains("<x:href>/other</x:href>"))
+        #expect(String(decoding: document.with([]), as: UTF8.self).hasSuffix("\n<x:sync-token>1</x:sync-token></x:multistatus>"))
+        for other in ["", "<a/>", "{}", "<multistatus>"] { #expect(Multistatus(Array(other.utf8)) == nil, "\(other)") }
+    }
+
+    @Test func onlyWhatIsAskedForIsAnswered() throws {
+        let asked = "<propfind xmlns=\"DAV:\"><prop><getetag/><resourcetype/></prop></propfind>"
+        let request = try #require(PropertyRequest(try head("PROPFIND", "/d/", depth: "1"), body: Array(asked.utf8)))
+        #expect(request.lists(FilePath("/d/a")) && request.lists(FilePath("/d")) && !request.lists(FilePath("/d/a/b")))
+        let write = try FileFoldTests.write("PUT /d/a&b", at: 1)
+        let text = String(decoding: request.response(for: write.path, write, isCollection: false, etag: "\"1\""), as: UTF8.self)
+        #expect(text.contains("<D:href>/d/a%26b</D:href>") && text.contains("<D:getetag>\"1\"</D:getetag>"))
+        #expect(text.contains("<D:resourcetype></D:resourcetype>") && !text.contains("getcontentlength"), "\(text)")
+    }
+
+    @Test func aMultigetNamesItsFiles() throws {
+        let asked =
+            "<C:calendar-multiget xmlns:C=\"c\" xmlns=\"DAV:\"><prop><C:calendar-data/></prop><href>/d/1.ics</href></C:calendar-multiget>"
+        let request = try #require(PropertyRequest(try head("REPORT", "/d/"), body: Array(asked.utf8)))
+        #expect(request.named == [FilePath("/d/1.ics")] && request.readsContents && request.lists(FilePath("/d/1.ics")))
+    }
+
+    @Test func aBucketIsListedWithWhatWaits() throws {
+        let list =
+            "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>"
+        let request = try head("GET", "/b?list-type=2&prefix=")
+        let listing = try #require(ObjectListing(request, body: Array(list.utf8)))
+        let fold = try FileFoldTests.fold("PUT /b/b", "DELETE /b/c", "PUT /other/x")
+        let folded = try #require(listing.folded(with: fold) { _ in "\"1\"" })
+        let text = String(decoding: folded, as: UTF8.self)
+        #expect(text.contains("<KeyCount>2</KeyCount>") && text.contains("<Key>a</Key>") && text.contains("<Key>b</Key>"), "\(text)")
+        #expect(!text.contains("<Key>c</Key>") && !text.contains("x</Key>") && text.hasSuffix("</ListBucketResult>"), "\(text)")
+        #expect(listing.folded(with: try FileFoldTests.fold("PUT /other/x")) { _ in nil } == nil)
+        let partial = list.replacing("<KeyCount>", with: "<IsTruncated>true</IsTruncated><KeyCount>")
+        #expect(ObjectListing(request, body: Array(partial.utf8)) == nil)
+    }
+
+    @Test func uploadsInChunksAreTheirContent() {
+        let body = Array("3;chunk-signature=1\r\nabc\r\n2\r\nde\r\n0\r\nx-amz-checksum-crc32:1\r\n\r\n".utf8)
+        let fields: HTTPFields = [.contentEncoding: "aws-chunked"]
+        #expect(ChunkedUpload.content(of: body, fields) == Array("abcde".utf8))
+        #expect(ChunkedUpload.content(of: body, [:]) == body)
+    }
+}
