@@ -7,8 +7,9 @@ PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools python3-grpcio rclone cadaver
 LINTERS := python3 python3-pip
-# For packages and their tests.
-PACKAGERS := python3 dpkg-dev debootstrap lintian crun umoci
+# For packages, and for their tests.
+PACKAGERS := python3 dpkg-dev xz-utils
+PACKAGE_TESTERS := debootstrap lintian crun umoci iproute2 curl
 RUFF_VERSION := 0.17.6
 RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
 SWIFT_PATHS := Sources Tests Benchmarks Package.swift
@@ -23,7 +24,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deb tarball image package-test release-check packagers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -130,9 +131,11 @@ microbench: deps
 build: deps
 	$(SWIFT) build
 
-## Makes a release build: .build/release/rockpool.
+## Makes a release build: .build/release/rockpool, which runs without the toolchain.
 release: deps
-	$(SWIFT) build -c release --product rockpool
+	@Packaging/icu-data .build/icu || echo "the whole data of ICU is linked in: 29 MB more"
+	@[ ! -e .build/icu/icu-data.o ] || export ROCKPOOL_ICU_DATA=$(CURDIR)/.build/icu/icu-data.o; \
+	set -x; $(SWIFT) build -c release --product rockpool
 
 ## Installs the release build, its manual page, completions, units for systemd and, if none exists, a configuration.
 install:
@@ -170,14 +173,14 @@ image: release packagers
 	Packaging/build-image .build/release/rockpool dist
 
 ## Installs, upgrades, removes and purges the package in a bare Debian 12 without Swift (debootstrap); as root, a minute after the first time.
-package-test: release packagers
+package-test: release packagers package-testers
 	Packaging/root .build/debian-12
 	VERSION=0.9.0 COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
 	COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
 	Packaging/package-test .build/packages/rockpool_0.9.0_*.deb .build/packages/rockpool_$$(Packaging/version)_*.deb .build/debian-12
 
 ## Makes every package with checksums and a list of contents (SBOM) in dist, and tests them: what one runs before a tag. As root.
-release-check: release packagers
+release-check: release packagers package-testers
 	Packaging/release-check dist
 
 ## Installs missing system libraries; uses no network if none is missing.
@@ -215,6 +218,9 @@ clients:
 # The programs that make and test packages.
 packagers:
 	$(call install_if_possible,$(PACKAGERS),some packagers are missing: install them yourself)
+
+package-testers:
+	$(call install_if_possible,$(PACKAGE_TESTERS),some programs for the tests of packages are missing: install them yourself)
 
 # Python and pip, for `make lint` and `make house`.
 linters:

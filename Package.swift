@@ -16,8 +16,9 @@ let strict: [SwiftSetting] = house + [.strictMemorySafety()]
 
 /// The release build runs without a Swift toolchain: its runtime is linked in. Flags of the linker only, so that nothing else is compiled
 /// twice; the libraries behind Foundation are named, because modules compiled for the shared ones do not name them.
+/// `make release` gives a smaller file of ICU's data in place of the toolchain's (Packaging/icu-data).
 let standalone =
-    ["-static-stdlib", "-use-ld=lld"]
+    ["-static-stdlib", "-use-ld=lld"] + [Context.environment["ROCKPOOL_ICU_DATA"]].compactMap { $0 }
     + ["--no-export-dynamic", "-O2", "-z", "pack-relative-relocs"].flatMap { ["-Xlinker", $0] }
     + [
         "Foundation", "CoreFoundation", "FoundationInternationalization", "FoundationEssentials", "_FoundationCollections",

@@ -83,7 +83,8 @@ import Testing
         let line = try #require(lines.firstIndex { $0.contains("name: api") }) + 1
         let resources = lines.firstIndex { $0.hasSuffix("resources:") }.map { $0 + 1 }
         var patch = ConfigurationPatch(file: "r.yaml", text: yaml)
-        #expect(patch.add([ProposedResource(collection: "/new", item: "/new/{id}")], toUpstreamAt: line, resourcesAt: resources))
+        let isAdded = patch.add([ProposedResource(collection: "/new", item: "/new/{id}")], toUpstreamAt: line, resourcesAt: resources)
+        #expect(isAdded)
         #expect(patch.text.hasPrefix("--- r.yaml\n+++ r.yaml\n@@ -"))
         let patched = try applied(patch.text, to: yaml)
         let upstreams = try ConfigurationSources(environment: [:]).load(yaml: patched, named: "r.yaml").configuration.upstreams

@@ -53,7 +53,10 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// Prints the places that a person needs: the dashboard, the configuration and the gateways.
     private static func announce(_ loaded: LoadedConfiguration, listeners: Listeners, admin: String) {
-        Display.error.print("rockpool: dashboard http://\(admin)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
+        var dashboard = HostAndPort(admin)
+        if dashboard?.isWildcard == true { dashboard?.host = dashboard?.host == "::" ? "::1" : "127.0.0.1" }
+        let place = dashboard?.description ?? admin
+        Display.error.print("rockpool: dashboard http://\(place)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
         for upstream in loaded.configuration.upstreams {
             guard let gateway = listeners.gateways[upstream.name], let settings = upstream.gatewaySettings else { continue }
             let port = HostAndPort(gateway)?.port ?? 0

@@ -96,12 +96,58 @@ import Testing
             #expect(verdict.status == 0 && !verdict.errors.contains("rockpool.service:"), "\(verdict.errors)")
         }
         try await #expect(Command.rockpool(["service", "status"], environment: variables).status == 0)
+        try FileManager.default.copyItem(atPath: program, toPath: scratch.path + "/journalctl")
+        try await #expect(Command.rockpool(["service", "logs"], environment: variables).status == 0)
         try await #expect(Command.rockpool(["service", "uninstall"], environment: variables).status == 0)
         #expect(!FileManager.default.fileExists(atPath: unit))
         let calls = try Files.text(of: scratch.path + "/calls")
-        for call in ["enable rockpool", "restart rockpool", "status rockpool", "disable --now rockpool"] {
+        for call in ["enable rockpool", "restart rockpool", "status rockpool", "disable --now rockpool", "-u rockpool"] {
             #expect(calls.contains(call), "\(calls)")
         }
+    }
+
+    @Test func aConfigurationIsProposedFromWhatTheAPIServes() async throws {
+        let (api, scratch) = (try await NotesServer.start(seed: [["title": "a"]]), try Scratch())
+        let url = "http://127.0.0.1:\(api.port)"
+        let made = try await Command.rockpool(
+            ["init", url, "--collection", "/v1/notes"], environment: environment(scratch), directory: scratch.path)
+        #expect(made.status == 0, "\(made.errors)")
+        let check = try await Command.rockpool(["config", "check"], environment: environment(scratch), directory: scratch.path)
+        #expect(check.status == 0, "\(check.errors)")
+        let text = try Files.text(of: scratch.path + "/rockpool.yaml")
+        #expect(text.contains("collection: \"/v1/notes\"") && text.contains("offline_response: optimistic"), "\(text)")
+        let again = try await Command.rockpool(["init", url], environment: environment(scratch), directory: scratch.path)
+        #expect(again.status == 1 && again.errors.contains("--force"), "\(again.errors)")
+        await api.stop()
+    }
+
+    @Test func trafficShowsResources() async throws {
+        let (api, scratch) = (try await NotesServer.start(seed: [["title": "a"]]), try Scratch())
+        let (proxy, admin, gateway) = (FreePort.next(), FreePort.next(), FreePort.next())
+        let file = try scratch.write(
+            """
+            proxy: { listen: "127.0.0.1:\(proxy)" }
+            admin: { listen: "127.0.0.1:\(admin)" }
+            storage: { cache_dir: c, state_dir: s, min_free: 1 MB }
+            upstreams:
+              - name: notes
+                origin: http://127.0.0.1:\(api.port)
+                gateway: 127.0.0.1:\(gateway)
+                policy: offline-first
+            """, to: "learning.yaml")
+        let child = try await ChildProcess(Binary.path, ["serve", "--config", file])
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        _ = try await Curl.send("GET", "http://127.0.0.1:\(gateway)/v1/notes")
+        let learned = try await Command.rockpool(["learn", "--config", file])
+        #expect(learned.status == 0 && learned.output.contains("+    resources:"), "\(learned.output)\(learned.errors)")
+        let patch = try await Command.run("/usr/bin/patch", [file], input: learned.output)
+        #expect(patch.status == 0, "\(patch.output)\(patch.errors)")
+        let check = try await Command.rockpool(["config", "check", file])
+        #expect(check.status == 0, "\(check.errors)")
+        try await #expect(Command.rockpool(["reload", "--config", file]).status == 0)
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+        await api.stop()
     }
 
     @Test func theVersionIsToldToPrograms() async throws {
