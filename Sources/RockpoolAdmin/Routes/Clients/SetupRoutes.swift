@@ -11,13 +11,14 @@ struct SetupRoutes {
 
     func add(to router: Router<AdminContext>) {
         router.get("/setup") { request, _ in reply(with: .page, to: request) }
-        router.get("/setup/:file") { request, context in
-            let document = SetupDocument(rawValue: "/" + (context.parameters.get("file") ?? ""))
-            guard let document, document != .page, document != .mark else {
-                return .problem(.notFound, detail: "the setup page has no such file")
-            }
-            return reply(with: document, to: request)
+        router.get("/setup/:file") { request, context in file(named: context.parameters.get("file") ?? "", for: request) }
+    }
+
+    private func file(named name: String, for request: Request) -> Response {
+        guard let document = SetupDocument(rawValue: "/" + name), document != .page, document != .mark else {
+            return .problem(.notFound, detail: "the setup page has no such file")
         }
+        return reply(with: document, to: request)
     }
 
     private func reply(with document: SetupDocument, to request: Request) -> Response {
