@@ -86,7 +86,7 @@ import Testing
 
     private static let python = Python.with("grpc")
 
-    /// The first call is refused unprocessed, and repeated by grpcio on a connection that is not decrypted.
+    /// The connection of the first call ends unprocessed; the call is repeated by grpcio on a connection that is not decrypted.
     @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
     func everyKindOfCallIsAsItIsWithoutAProxy() async throws {
         let (python, authority, port) = (try #require(Self.python), try await TestAuthority(), FreePort.next())

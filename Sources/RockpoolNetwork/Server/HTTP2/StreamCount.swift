@@ -7,6 +7,9 @@ import RockpoolEngine
 /// Watches the streams of one connection. The connection ends by GOAWAY, which lets open streams finish; if the client receives nothing on
 /// any stream, it is closed without waiting.
 final class StreamCount: ChannelInboundHandler {
+    /// Inbound event: nothing of a stream was processed, and the connection takes no further one.
+    struct Unprocessed: Sendable { let stream: HTTP2StreamID }
+
     typealias InboundIn = HTTP2Frame
 
     /// Receives stream events from the multiplexer, and forwards them to the handler that sends GOAWAY.
@@ -84,6 +87,7 @@ final class StreamCount: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case is DrainEvent: return end(context: context)
+        case let event as Unprocessed: return leave(at: event.stream, context: context)
         case let event as ChannelEvent where event == .inputClosed: return context.close(promise: nil)
         default: break
         }
@@ -94,6 +98,17 @@ final class StreamCount: ChannelInboundHandler {
         // An error of one stream does not affect the others.
         if error is NIOHTTP2Errors.StreamError { return }
         context.close(promise: nil)
+    }
+
+    /// Sends GOAWAY that names the stream before `stream` as the last one: the client repeats this one elsewhere (RFC 9113 §6.8).
+    private func leave(at stream: HTTP2StreamID, context: ChannelHandlerContext) {
+        isEnding = true
+        let last = Int(stream) > 1 ? HTTP2StreamID(Int(stream) - 2) : .rootStream
+        let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: written)
+        let channel = context.channel
+        if last == .rootStream { written.futureResult.whenComplete { _ in channel.close(promise: nil) } }
     }
 
     /// Sends GOAWAY, so that no new stream is accepted; open streams continue.

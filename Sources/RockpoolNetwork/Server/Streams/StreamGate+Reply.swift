@@ -67,7 +67,6 @@ extension StreamGate {
     }
 
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
-        if event is Refuse { return context.writeAndFlush(wrapOutboundOut(.rstStream(.refusedStream)), promise: promise) }
         guard event is StopSending else { return context.triggerUserOutboundEvent(event, promise: promise) }
         context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: promise)
     }

@@ -14,9 +14,6 @@ final class StreamGate: ChannelDuplexHandler {
     /// Outbound event: the reply is complete, and the rest of the request is not needed.
     struct StopSending: Sendable {}
 
-    /// Outbound event: nothing of the request is processed; the client may repeat it elsewhere.
-    struct Refuse: Sendable {}
-
     let backlog: StreamBacklog
     private let scheme: OriginAddress.Scheme
     /// Bytes of the reply's DATA that the client has not received.
