@@ -17,8 +17,8 @@ package struct Upstream: Hashable, Sendable {
     package var identity: IdentityRule
     /// The method of refreshing expired access tokens for queued writes; nil waits for the client.
     package var refresh: RefreshRecipe?
-    /// Parent proxy: `http://host:port` or `socks5h://host:port`.
-    package var via: String?
+    /// The parent proxy; nil if there is none.
+    package var parent: ParentSettings?
     package var tls: TLSSettings
     package var probe: Probe?
     package var timeouts: UpstreamTimeouts
@@ -52,7 +52,7 @@ package struct Upstream: Hashable, Sendable {
         self.intercept = intercept
         self.identity = identity
         self.refresh = refresh
-        self.via = via
+        parent = via.map { ParentSettings(url: $0) }
         self.tls = tls
         self.probe = probe
         self.timeouts = timeouts
@@ -74,6 +74,12 @@ package struct Upstream: Hashable, Sendable {
     package var gateway: String? {
         get { gatewaySettings?.listen }
         set { gatewaySettings = newValue.map { GatewaySettings(listen: $0) } }
+    }
+
+    /// Parent proxy: `http://host:port` or `socks5h://host:port`.
+    package var via: String? {
+        get { parent?.url }
+        set { parent = newValue.map { ParentSettings(url: $0) } }
     }
 
     /// True if the configuration declares it.

@@ -19,6 +19,8 @@ package struct OutboundRequest: Sendable {
     package var tls: TLSSettings
     /// Parent proxy.
     package var via: String?
+    /// What the parent proxy is told about this process.
+    package var parentCredential: ParentCredential?
     /// True if the upstream is declared. Then a response head with lines that end in LF alone is accepted (RFC 9112 §2.2).
     package var isDeclared = false
     /// True if connections to loopback addresses are allowed.

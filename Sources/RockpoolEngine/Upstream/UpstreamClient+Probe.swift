@@ -26,6 +26,7 @@ extension UpstreamClient {
         var request = OutboundRequest(
             head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, allowsLoopback: upstream.allowsLoopback)
         request.isDeclared = true
+        request.parentCredential = upstream.parentCredential
         request.spent = counting(upstream, forClient: false)
         do {
             let answer = try await origin.send(request)

@@ -62,6 +62,7 @@ package final class UpstreamClient: Sendable {
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
         request.isDeclared = upstream != nil
+        request.parentCredential = upstream?.parentCredential
         request.spent = counting(upstream, forClient: forClient)
         let hasVia = traffic.via.prepare(
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())

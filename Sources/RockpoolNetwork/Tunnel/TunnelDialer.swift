@@ -77,7 +77,12 @@ struct TunnelDialer: Sendable {
     ) -> EventLoopFuture<any Channel> {
         let upstream = engine.upstream(for: origin)
         if let parent = upstream?.via.flatMap({ ParentProxy($0) }) {
-            return dial(origin, through: parent, on: loop, initialize: initialize)
+            let credential = upstream?.parentCredential
+            if credential?.auth == .negotiate || credential?.auth == .ntlm {
+                let detail = "tunnels through a parent proxy take basic only, not \(credential?.auth.rawValue ?? "")"
+                return loop.makeFailedFuture(TransferFailure(kind: .denied, sent: .no, detail: detail))
+            }
+            return dial(origin, through: parent, credential: credential, on: loop, initialize: initialize)
         }
         let isAllowed = upstream != nil || isLocalClient
         return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, on: loop).flatMap { addresses in
@@ -88,7 +93,7 @@ struct TunnelDialer: Sendable {
     /// Dials through a parent proxy, which the owner configured and which may have any address. Only `socks5` resolves the target's name
     /// locally.
     private func dial(
-        _ origin: OriginAddress, through parent: ParentProxy, on loop: any EventLoop,
+        _ origin: OriginAddress, through parent: ParentProxy, credential: ParentCredential?, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let target: EventLoopFuture<String> =
@@ -98,15 +103,16 @@ struct TunnelDialer: Sendable {
         let anywhere = AddressResolver(addresses: AddressPolicy(deny: []))
         return target.flatMap { host in
             anywhere.resolve(parent.address.host, port: parent.address.port, loopbackAllowed: true, on: loop).flatMap { addresses in
-                ask(parent, at: addresses, for: host, port: origin.port, on: loop, initialize: initialize)
+                ask(
+                    parent, at: addresses, for: host, port: origin.port, credential: credential, on: loop, initialize: initialize)
             }
         }
     }
 
     /// Requests a tunnel from a parent proxy, at each of its addresses until one succeeds; fails with the last failure.
     func ask(
-        _ parent: ParentProxy, at addresses: [SocketAddress], for host: String, port: Int, on loop: any EventLoop,
-        initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+        _ parent: ParentProxy, at addresses: [SocketAddress], for host: String, port: Int, credential: ParentCredential? = nil,
+        on loop: any EventLoop, initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let context: EventLoopFuture<NIOSSLContext?> =
             parent.kind == .https ? TLSSettings().clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
@@ -117,7 +123,7 @@ struct TunnelDialer: Sendable {
                 let opened = open(address, on: loop) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         if let context { try channel.speakTLS(with: parent.address.host, context: context) }
-                        let talk = ParentProxyTalk(parent.kind, host: host, port: port)
+                        let talk = ParentProxyTalk(parent.kind, host: host, port: port, credential: credential)
                         let limit = TimeAmount.milliseconds(connectTimeout.milliseconds)
                         try channel.pipeline.syncOperations.addHandler(ParentProxyHandler(talk, within: limit, stands))
                     }

@@ -11,6 +11,12 @@ extension Upstream {
         if tls.clientKey != nil, tls.clientCert == nil {
             found.append(Contradiction("\(key).tls.client_key", "needs tls.client_cert"))
         }
+        if let parent, [.basic, .ntlm].contains(parent.auth), parent.user == nil || parent.passwordFile == nil {
+            found.append(Contradiction("\(key).via.auth", "\(parent.auth.rawValue) needs user and password_file"))
+        }
+        if let parent, parent.auth == .none, parent.user != nil || parent.passwordFile != nil {
+            found.append(Contradiction("\(key).via.user", "is sent only with auth: basic, negotiate or ntlm"))
+        }
         for (index, route) in routes.enumerated() {
             found += route.contradictions(at: "\(key).routes[\(index)]", categories: categories)
         }

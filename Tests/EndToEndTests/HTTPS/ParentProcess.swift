@@ -9,7 +9,7 @@ final class ParentProcess: Sendable {
     private let child: ChildProcess
 
     private static let script = """
-        import socket, ssl, sys, threading
+        import base64, socket, ssl, sys, threading
         kind, port, log, certificate = sys.argv[1:5]
         context = None
         if certificate:
@@ -31,9 +31,15 @@ final class ParentProcess: Sendable {
                 if not piece: raise OSError("left")
                 data += piece
             return data
+        password = sys.argv[5]
         def socks(client):
-            read(client, read(client, 2)[1])
-            client.sendall(b"\\x05\\x00")
+            methods = read(client, read(client, 2)[1])
+            client.sendall(b"\\x05" + methods[:1])
+            if methods[:1] == b"\\x02":
+                user = read(client, read(client, 2)[1]).decode()
+                given = user + ":" + read(client, read(client, 1)[0]).decode()
+                client.sendall(b"\\x01" + (b"\\x00" if given == password else b"\\x01"))
+                if given != password: raise OSError("wrong password")
             form = read(client, 4)[3]
             host = read(client, read(client, 1)[0]).decode() if form == 3 else socket.inet_ntoa(read(client, 4))
             port = int.from_bytes(read(client, 2), "big")
@@ -45,6 +51,10 @@ final class ParentProcess: Sendable {
             head = b""
             while not head.endswith(b"\\r\\n\\r\\n"): head += read(client, 1)
             method, target, version = head.split(b"\\r\\n")[0].decode().split(" ")
+            proof = b"Basic " + base64.b64encode(password.encode())
+            if password and proof not in head:
+                client.sendall(b"HTTP/1.1 407 Denied\\r\\nProxy-Authenticate: Basic realm=x\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
+                raise OSError("denied")
             note(f"{method} {target}")
             if method == "CONNECT":
                 far = socket.create_connection(("127.0.0.1", int(target.rsplit(":", 1)[1])))
@@ -70,11 +80,13 @@ final class ParentProcess: Sendable {
     /// - Parameters:
     ///   - kind: `http` or `socks`.
     ///   - certificate: its path without the suffix, for TLS to the proxy itself.
-    init(_ kind: String, certificate: String = "") async throws {
+    ///   - password: `user:password` that clients must send.
+    init(_ kind: String, certificate: String = "", password: String = "") async throws {
         let port = FreePort.next()
         self.port = port
         log = try Scratch()
-        child = try await ChildProcess("/usr/bin/env", ["python3", "-c", Self.script, kind, "\(port)", log.path + "/log", certificate])
+        child = try await ChildProcess(
+            "/usr/bin/env", ["python3", "-c", Self.script, kind, "\(port)", log.path + "/log", certificate, password])
         try await eventually("a parent proxy") {
             guard let connection = try? await RawConnection.open("127.0.0.1:\(port)") else { return false }
             await connection.close()

@@ -40,6 +40,33 @@ import Testing
         try await site.stop()
     }
 
+    @Test(arguments: ways, [(true, "secret"), (false, "secret"), (true, "wrong"), (false, "wrong")])
+    func aParentMayWantAPassword(
+        way: (scheme: String, kind: String, verb: String), wanted: (isDecrypted: Bool, password: String)
+    ) async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test"))
+        let parent = try await ParentProcess(way.kind, password: "ann:secret")
+        let file = try authority.scratch.write("\(wanted.password)\n", to: "password")
+        _ = chmod(file, 0o600)
+        let server = try await ServerProcess.start(
+            ServerSettings(
+                upstream: site.port,
+                [
+                    "origin": .string("https://pool.test:\(site.port)"), "intercept": .bool(wanted.isDecrypted),
+                    "via": [
+                        "url": .string("\(way.scheme)://127.0.0.1:\(parent.port)"), "auth": "basic", "user": "ann",
+                        "password_file": .string(file),
+                    ],
+                    "tls": ["ca_file": .string(authority.file)],
+                ]))
+        let trust = wanted.isDecrypted ? server.stateDirectory + "/ca/ca.pem" : authority.file
+        let reply = try await get("https://pool.test:\(site.port)/tide.json", through: server, trusting: trust)
+        #expect((reply.status == 200) == (wanted.password == "secret"), "\(reply.exit) \(reply.text) \(parent.lines)")
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        try await site.stop()
+    }
+
     /// Only with `socks5` the proxy itself resolves the name.
     @Test(arguments: [true, false]) func socks5IsGivenAnAddress(isDecrypted: Bool) async throws {
         let authority = try await TestAuthority()

@@ -38,6 +38,11 @@ extension ScalarFormat where Value == String {
         }
     }
 
+    /// A name for a parent proxy; Basic separates it from the password by a colon (RFC 7617 §2).
+    static let proxyUser = text("a name without a colon") { text in
+        !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }
+    }
+
     /// An unsafe method; GET, HEAD and other safe methods are never queued.
     static let unsafeMethod = text("a method that writes, such as POST") { text in
         text.isToken && text == text.uppercased() && !["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "QUERY"].contains(text)

@@ -16,7 +16,8 @@ extension Upstream {
         .value("intercept", field: \.intercept, as: .flag),
         .value("identity", field: \.identity, as: .identity),
         .optionalSection("refresh", field: \.refresh, of: RefreshRecipe.section, blank: RefreshRecipe(path: "/")),
-        .optional("via", field: \.via, as: .parentProxy),
+        .shorthand(
+            "via", field: \.parent, for: \.url, as: .parentProxy, of: ParentSettings.section, blank: ParentSettings(url: "")),
         .section("tls", field: \.tls, of: TLSSettings.section),
         .optionalSection("probe", field: \.probe, of: Probe.section, blank: Probe(path: "/")),
         .section("timeouts", field: \.timeouts, of: UpstreamTimeouts.section),
@@ -55,6 +56,15 @@ extension GatewaySettings {
         .optional("host", field: \.host, as: .lowerHost),
         .optional("path", field: \.path, as: .pathPrefix),
         .list("rewrite_bodies", field: \.rewriteBodies, of: .word),
+    ])
+}
+
+extension ParentSettings {
+    static let section = Section<ParentSettings>([
+        .value("url", field: \.url, as: .parentProxy).required,
+        .value("auth", field: \.auth, as: .word),
+        .optional("user", field: \.user, as: .proxyUser),
+        .optional("password_file", field: \.passwordFile, as: .path),
     ])
 }
 

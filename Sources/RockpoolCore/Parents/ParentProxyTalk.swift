@@ -11,7 +11,7 @@ package struct ParentProxyTalk: Sendable {
         case failed(String)
     }
 
-    private enum Step { case greeting, head, method, reply }
+    private enum Step { case greeting, head, method, password, reply }
 
     /// Maximum size of an HTTP proxy's response head, in bytes.
     package static let headLimit = Int.kib(16)
@@ -19,11 +19,13 @@ package struct ParentProxyTalk: Sendable {
     private let kind: ParentProxy.Kind
     private let host: String
     private let port: Int
+    private let credential: ParentCredential?
     private var step = Step.greeting
     private var received: [UInt8] = []
 
     /// - Parameter host: A name; an address for `socks5`, which does not resolve names.
-    package init(_ kind: ParentProxy.Kind, host: String, port: Int) {
+    package init(_ kind: ParentProxy.Kind, host: String, port: Int, credential: ParentCredential? = nil) {
+        self.credential = credential
         self.kind = kind
         self.host = host
         self.port = port
@@ -34,9 +36,11 @@ package struct ParentProxyTalk: Sendable {
     /// The first bytes to send.
     package mutating func begin() -> [UInt8] {
         step = isHTTP ? .head : .method
-        guard isHTTP else { return [5, 1, 0] }  // version 5, one method: no authentication
+        // Version 5, one method: no authentication, or a password (RFC 1929).
+        guard isHTTP else { return [5, 1, credential == nil ? 0 : 2] }
         let target = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        return Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8)
+        let proof = credential.map { "Proxy-Authorization: \($0.basic)\r\n" } ?? ""
+        return Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\(proof)\r\n".utf8)
     }
 
     /// Processes bytes received from the proxy.
@@ -46,6 +50,7 @@ package struct ParentProxyTalk: Sendable {
         case .greeting: return .failed("the parent proxy spoke first")
         case .head: return readHead()
         case .method: return readMethod()
+        case .password: return readPassword()
         case .reply: return readReply()
         }
     }
@@ -63,8 +68,24 @@ package struct ParentProxyTalk: Sendable {
 
     private mutating func readMethod() -> Action {
         guard received.count >= 2 else { return .more }
-        guard received[0] == 5, received[1] == 0 else { return .failed("the parent proxy takes no client without a password") }
+        guard received[0] == 5, received[1] == (credential == nil ? 0 : 2) else {
+            return .failed(credential == nil ? "the parent proxy takes no client without a password" : "the parent proxy takes no password")
+        }
         received.removeFirst(2)
+        guard let credential else { return request() }
+        step = .password
+        let (user, password) = (Array(credential.user.utf8.prefix(255)), Array(credential.password.utf8.prefix(255)))
+        return .send([1, UInt8(user.count)] + user + [UInt8(password.count)] + password)
+    }
+
+    private mutating func readPassword() -> Action {
+        guard received.count >= 2 else { return .more }
+        guard received[1] == 0 else { return .failed("the parent proxy refused the password") }
+        received.removeFirst(2)
+        return request()
+    }
+
+    private mutating func request() -> Action {
         step = .reply
         let destination: [UInt8]
         switch IPAddress(host) {
