@@ -159,7 +159,10 @@ package struct AdminServer: Service {
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
         SyncRoutes(data: data, commands: commands, puller: puller).add(to: router)
-        if let doors { ClientRoutes(active: active, doors: doors).add(to: router) }
+        if let doors {
+            ClientRoutes(active: active, doors: doors).add(to: router)
+            SetupRoutes(certificatePath: doors.certificatePath).add(to: router)
+        }
     }
 }
 

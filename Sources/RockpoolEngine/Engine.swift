@@ -43,6 +43,7 @@ package final class Engine: Sendable {
     let crossOrigin: CrossOriginReplies
     let gateways: GatewayReplies
     private let purges: PurgeRequests
+    private let setup: SetupSite
     private let accessLog: (@Sendable (String) -> Void)?
 
     /// - Parameters:
@@ -92,6 +93,7 @@ package final class Engine: Sendable {
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         gateways = GatewayReplies(cache: cache, active: active)
+        setup = SetupSite(active: active)
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
@@ -139,6 +141,7 @@ package final class Engine: Sendable {
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
+        if let page = setup.reply(to: exchange.request, &trace) { return page }
         if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
         if let purged = await purges.reply(to: exchange, &trace) { return purged }
         var exchange = exchange

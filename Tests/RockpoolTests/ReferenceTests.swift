@@ -54,6 +54,7 @@ import Testing
         var upstream = Upstream.blank
         upstream.refresh = RefreshRecipe(path: "/")
         upstream.probe = Probe(path: "/")
+        upstream.sign = SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))
         upstream.gateway = "127.0.0.1:1"
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()

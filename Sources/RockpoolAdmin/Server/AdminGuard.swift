@@ -34,7 +34,9 @@ struct AdminGuard: RouterMiddleware {
         }
         // A remote client needs the token even to read, except for paths that disclose no user data: the page, health, the certificate
         // (docs/reference/admin-api.md#access).
-        let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
+        let isOpen =
+            isLocal || Self.openPaths.contains(request.uri.path) || SetupDocument.adminPaths.contains(request.uri.path)
+            || request.uri.path.hasPrefix("/dashboard/")
         let isReading = request.method == .get || request.method == .head
         let isFree = request.uri.path == Self.exchangePath || (isOpen && isReading)
         guard isFree || request.carries(token: token) else {

@@ -27,6 +27,8 @@ package enum Interception: String, Hashable, Sendable, CaseIterable {
 extension Configuration {
     /// The treatment of `CONNECT host:port`. `host` is lower case, an IPv6 address without brackets.
     package func interception(host: String, port: Int) -> Interception {
+        // The host of the setup page exists only here.
+        if host == SetupDocument.host { return .listed }
         let origin = OriginAddress(scheme: .https, host: host, port: port)
         let upstream = upstreams.first { $0.origin == origin }
         let isListed = proxy.intercept.contains { HostPattern($0)?.matches(host: host, port: port) == true }

@@ -20,6 +20,7 @@ package enum ProxyAutoConfiguration {
                 #"  var secure = parts[1] == "https" || parts[1] == "wss";"#,
                 "  var port = Number(parts[2] || (secure ? 443 : 80));",
                 #"  host = host.toLowerCase().replace(/^\[|\]$/g, "");"#,
+                "  if (host == \"\(SetupDocument.host)\") return \(way);",
             ] + direct + declared + listed + ["  return \(others);", "}", ""]
         return lines.joined(separator: "\n")
     }

@@ -19,48 +19,45 @@ extension FileReads {
             let asked = PropertyRequest(context.request, body: Array(body.readableBytesView))
         else { return nil }
         overlay.noteListing(at: upstream)
+        // A coded body could not be changed.
+        context.exchange.request.fields[.acceptEncoding] = nil
         let principal = context.identity.principal
         let open = overlay.fold(upstream: upstream, principal: principal, deliveredSince: nil)
         var (inner, base) = (context, KnownListing(document: Multistatus.empty))
         var source = asked.collection
         switch open.state(of: asked.collection) {
         case .absent where asked.named == nil: return missing(context)
-        case .content, .collection, .absent: base.fetchedAt = ownWrites.now()
-        case .server(let path, _):
-            if path != asked.collection { inner = context.at(path.target + (context.request.path.hasSuffix("/") ? "/" : "")) }
-            source = path
+        case .content, .absent: base.fetchedAt = ownWrites.now()
+        case let state:
+            if case .server(let path, _) = state, path != asked.collection {
+                inner = context.at(path.target + (context.request.path.hasSuffix("/") ? "/" : ""))
+                source = path
+            }
             var reply = await ownWrites.reads.readServerState(&inner)
-            let isItsOwn = inner.trace.verdict != .failed
-            if isItsOwn, ![207, 404].contains(reply.head.status) {
-                context.trace = inner.trace
-                return reply
-            }
-            if isItsOwn, reply.head.status == 207, !overlay.covers(upstream: upstream) {
-                context.trace = inner.trace
-                return reply
-            }
-            guard let known = await listing(&reply, isItsOwn: isItsOwn, for: inner, asked: asked, open: open) else {
-                context.trace = inner.trace
-                return reply
-            }
             context.trace = inner.trace
-            base = known
+            let isItsOwn = inner.trace.verdict != .failed
+            if isItsOwn, ![207, 404].contains(reply.head.status) { return reply }
+            if isItsOwn, reply.head.status == 207, !overlay.covers(upstream: upstream) { return reply }
+            if let known = await listing(&reply, isItsOwn: isItsOwn, for: inner, asked: asked, open: open) {
+                base = known
+            } else {
+                let all = overlay.fold(upstream: upstream, principal: principal, deliveredSince: .distantPast)
+                if case .server(asked.collection, _) = all.state(of: asked.collection) {
+                    return !isItsOwn && all.isWithinNew(asked.collection) ? missing(context) : reply
+                }
+            }
         }
         let fold = overlay.fold(upstream: upstream, principal: principal, deliveredSince: base.fetchedAt ?? .distantPast)
         if case .absent = fold.state(of: asked.collection), asked.named == nil { return missing(context) }
-        guard let elements = await elements(base.document, from: source, asked: asked, fold: fold, for: context) else {
-            return base.reply
-                ?? Reply(
-                    head: ResponseHead(status: 207, fields: [.contentType: "application/xml; charset=utf-8"]),
-                    body: .bytes(
-                        ByteBuffer(bytes: base.document.with(base.document.responses.map { Array(base.document.body[$0.element]) }))),
-                    trace: context.trace)
-        }
+        let changed = await elements(base.document, from: source, asked: asked, fold: fold, for: context)
+        if changed == nil, let reply = base.reply { return reply }
+        let elements = changed ?? base.document.responses.map { Array(base.document.body[$0.element]) }
+        // A listing of the collection above that lacks the path shows that it is not there.
         guard !elements.isEmpty || base.reply?.head.status == 207 else { return base.reply ?? missing(context) }
         var head = base.reply.flatMap { $0.head.status == 207 ? $0.head : nil } ?? ResponseHead(status: 207)
         head.fields[.contentType] = head.fields[.contentType] ?? "application/xml; charset=utf-8"
         for name in [HTTPField.Name.eTag, .lastModified, .contentLength, .age] { head.fields[name] = nil }
-        if fold.writes.contains(where: { !$0.isDelivered }) {
+        if changed != nil, fold.writes.contains(where: { !$0.isDelivered }) {
             (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store")
         }
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: base.document.with(elements))), trace: context.trace)
@@ -167,7 +164,7 @@ extension FileReads {
             if let known = await storedListing(around: origin, asked: asked, for: above),
                 let found = known.document.responses.first(where: { $0.path == origin })
             {
-                return known.document.element(found, at: path)
+                return known.document.exported(found, at: path)
             }
             return cause.map { asked.response(for: path, $0, isCollection: context.request.path.hasSuffix("/"), etag: nil) }
         }

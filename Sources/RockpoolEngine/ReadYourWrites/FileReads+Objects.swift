@@ -9,6 +9,8 @@ extension FileReads {
         guard let upstream = context.plan.upstream?.name, context.request.method == .get, overlay.covers(upstream: upstream) else {
             return nil
         }
+        // A coded body could not be changed.
+        context.exchange.request.fields[.acceptEncoding] = nil
         var reply = await ownWrites.reads.readServerState(&context)
         guard context.trace.verdict != .failed, reply.head.status == 200, !reply.head.fields.contains(.contentEncoding),
             let bytes = await ownWrites.bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))

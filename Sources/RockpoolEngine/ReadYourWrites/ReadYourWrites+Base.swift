@@ -36,6 +36,20 @@ extension ReadYourWrites {
         var seenAt: Timestamp?
         /// True if it is known from a list only, which may lack members.
         var isListed = false
+
+        /// Notes the client's writes that were delivered since: a crash may have kept their effects from the copy. After an action nothing
+        /// is known; after another write the version is that of its answer.
+        mutating func note(_ delivered: [QueuedWrite], isAction: (RequestHead) -> Bool) {
+            let ended = { (write: QueuedWrite) in (write.endedAt ?? .distantPast, write.sequence) }
+            for write in delivered.sorted(by: { ended($0) < ended($1) }) {
+                if !isAction(write.request) {
+                    etag = EntityTag.condition(in: write.result?.head.fields[.eTag])
+                } else if let endedAt = write.endedAt, endedAt > seenAt ?? .distantPast {
+                    // A copy of the same moment includes the action's answer.
+                    self = KnownState(seenAt: endedAt)
+                }
+            }
+        }
     }
 
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
@@ -49,7 +63,7 @@ extension ReadYourWrites {
             state.etag = EntityTag.condition(in: copy.response.head.fields[.eTag])
             state.isListed = copy.response.head.fields.contains(.rockpoolListed)
         }
-        if let listed = await listed(in: view, for: context, after: state.seenAt) {
+        if let listed = await lists.item(in: view, for: context, after: state.seenAt) {
             let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
             if object.map({ !listed.element.agrees(with: $0) }) ?? true {
                 state = KnownState(
@@ -57,26 +71,12 @@ extension ReadYourWrites {
                     seenAt: listed.at, isListed: true)
             }
         }
-        return await continued(state, in: view)
-    }
-
-    /// Returns the state after the client's writes that were delivered since: a crash may have kept their effects from the copy. After an
-    /// action nothing is known; after another write the version is that of its answer.
-    private func continued(_ state: KnownState, in view: OverlayScope) async -> KnownState {
         let late = overlay.writes(
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal,
             fetchedAt: state.seenAt
         ).filter { $0.deliveredAt != nil && $0.entityID != nil }
         guard !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) else { return state }
-        var state = state
-        for operation in operations.sorted(by: { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }) {
-            if active.routes.plan(for: operation.request).entity?.action != nil {
-                // A copy of the same moment includes the action's answer.
-                if let endedAt = operation.endedAt, endedAt > state.seenAt ?? .distantPast { state = KnownState(seenAt: endedAt) }
-            } else {
-                state.etag = EntityTag.condition(in: operation.result?.head.fields[.eTag])
-            }
-        }
+        state.note(operations) { active.routes.plan(for: $0).entity?.action != nil }
         return state
     }
 

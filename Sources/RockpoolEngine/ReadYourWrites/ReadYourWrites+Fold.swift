@@ -107,7 +107,7 @@ extension ReadYourWrites {
         let entry = await storedItem(for: context)
         var value: JSONValue?
         if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
-        let listed = entry == nil ? await listed(in: view, for: context) : nil
+        let listed = entry == nil ? await lists.item(in: view, for: context) : nil
         if let listed { value = view.resource.body(of: listed.element) }
         let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil ?? listed?.at)
         return switch ItemFold.fold(value, with: writes, resource: view.resource) {

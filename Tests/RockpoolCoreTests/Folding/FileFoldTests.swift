@@ -44,6 +44,7 @@ import Testing
     @Test func aCopyLeavesItsSource() throws {
         let fold = try Self.fold("COPY /a /b", "MKCOL /c", "DELETE /d/")
         #expect(words(fold, "/a/x") == "server /a/x" && words(fold, "/b/x") == "server /a/x")
+        #expect(fold.isWithinNew(FilePath("/c/x")) && !fold.isWithinNew(FilePath("/c")))
         #expect(words(fold, "/c/") == "collection 2" && words(fold, "/d/deep/er") == "absent 3" && words(fold, "/dd") == "server /dd")
     }
 

@@ -22,6 +22,8 @@ import Testing
         #expect(document.responses.map(\.path.text) == ["/d", "/d/a b"] && document.responses.map(\.isCollection) == [true, false])
         #expect(document.with(document.responses.map { Array(document.body[$0.element]) }).count == body.utf8.count - 1)
         let moved = String(decoding: document.element(document.responses[1], at: FilePath("/e/ä")), as: UTF8.self)
+        let exported = String(decoding: document.exported(document.responses[0], at: FilePath("/e")), as: UTF8.self)
+        #expect(exported == "<x:response xmlns:x=\"DAV:\"><x:href>/e/</x:href></x:response>")
         #expect(moved.contains("<x:href>/e/%C3%A4</x:href>") && moved.contains("<x:href>/other</x:href>"))
         #expect(String(decoding: document.with([]), as: UTF8.self).hasSuffix("\n<x:sync-token>1</x:sync-token></x:multistatus>"))
         for other in ["", "<a/>", "{}", "<multistatus>"] { #expect(Multistatus(Array(other.utf8)) == nil, "\(other)") }

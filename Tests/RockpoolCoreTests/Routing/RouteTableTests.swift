@@ -82,7 +82,7 @@ import Testing
     @Test(arguments: [
         ("GET", "/v1/notes", false, false), ("PRI", "/v1/notes", false, false), ("QUERY", "/v1/notes", false, false),
         ("POST", "/v1/notes", true, true), ("DELETE", "/v1/notes/1", true, true),
-        ("POST", "/v1/login", true, false), ("POST", "/v1/search", false, false), ("MKCOL", "/v1/a", true, false),
+        ("POST", "/v1/login", true, false), ("POST", "/v1/search", false, false), ("MKCOL", "/v1/a", true, true),
         ("PURGE", "/v1/x", true, true),
     ])
     func writes(method: String, target: String, isWrite: Bool, queueable: Bool) throws {

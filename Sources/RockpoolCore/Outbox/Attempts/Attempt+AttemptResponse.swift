@@ -6,6 +6,8 @@ extension Attempt {
         if let portal = answer.portal { return captive(detail: portal) }
         switch answer.head.status {
         case 200...299: return delivered(answer)
+        // The collection is there already (RFC 4918 §9.3.1); programs make sure of it before every file.
+        case 405 where operation.request.method.rawValue == "MKCOL": return Disposition(state: .delivered, reason: .probed)
         case 300...399: return redirected(answer)
         case 400...499: return refused(answer)
         case 501, 505: return dead(.rejected, detail: answer.statusText)

@@ -25,9 +25,9 @@ package struct SigV4Signer: Sendable {
     /// - Parameter authority: The `Host` that the client used.
     package func verifies(_ request: RequestHead, authority: String) -> Bool {
         guard let authorization = request.fields.single(.authorization), SignedRequest(request)?.keyID == rule.keyID,
-            let scope = SignedRequest.parameter("Credential", in: Self.parameters(authorization))?.split(separator: "/", maxSplits: 1).last,
-            let names = SignedRequest.parameter("SignedHeaders", in: Self.parameters(authorization)),
-            let signature = SignedRequest.parameter("Signature", in: Self.parameters(authorization)),
+            let scope = Self.parameter("Credential", in: authorization)?.split(separator: "/", maxSplits: 1).last,
+            let names = Self.parameter("SignedHeaders", in: authorization),
+            let signature = Self.parameter("Signature", in: authorization),
             let date = request.fields.value(of: "x-amz-date")
         else { return false }
         let computed = self.signature(
@@ -84,7 +84,11 @@ package struct SigV4Signer: Sendable {
     /// A field's value with single spaces.
     private static func collapsed(_ value: String) -> String { value.split(separator: " ").joined(separator: " ") }
 
-    private static func parameters(_ authorization: String) -> String { String(authorization.drop { $0 != " " }.dropFirst()) }
+    /// A parameter of the field; the names of the signed fields are separated by semicolons.
+    private static func parameter(_ name: String, in authorization: String) -> String? {
+        let members = authorization.drop { $0 != " " }.split(separator: ",").map { FieldList.trimmed($0) }
+        return members.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
+    }
 
     private static func hex(_ bytes: [UInt8]) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

@@ -70,7 +70,7 @@ package struct SignedRequest: Hashable, Sendable {
     }
 
     /// The value of `name=value` or `name="value"` in a list that commas or semicolons separate.
-    static func parameter(_ name: String, in text: String) -> String? {
+    private static func parameter(_ name: String, in text: String) -> String? {
         for member in FieldList.members(of: text) {
             for part in member.split(separator: ";").map(FieldList.trimmed) {
                 let pair = part.split(separator: "=", maxSplits: 1)

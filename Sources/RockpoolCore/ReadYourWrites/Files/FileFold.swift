@@ -40,6 +40,11 @@ package struct FileFold: Sendable {
         return .server(path, by: cause)
     }
 
+    /// True if the path is within a collection that an open write makes: if the server shows nothing of it, it is not there.
+    package func isWithinNew(_ path: FilePath) -> Bool {
+        writes.contains { !$0.isDelivered && $0.effect == .collection && $0.path != path && $0.path.contains(path) }
+    }
+
     /// The paths that the writes create, also by moving or copying what an earlier one of them has created.
     package var created: Set<FilePath> {
         var paths: Set<FilePath> = []

@@ -15,6 +15,8 @@ package struct Multistatus: Sendable {
 
     package let body: [UInt8]
     package private(set) var responses: [Response] = []
+    /// The namespaces that the root declares, as attributes.
+    private var namespaces: [UInt8] = []
     /// The place of the root's end tag.
     private var end = 0
 
@@ -25,7 +27,8 @@ package struct Multistatus: Sendable {
         var (start, href): (Int?, Range<Int>?) = (nil, nil)
         for tag in XMLTags(body) {
             switch (tag.kind, depth, tag.name) {
-            case (.start, 0, "multistatus"), (.start, 2, "href"), (.start, 1, "response"):
+            case (.start, 0, "multistatus"): namespaces = Self.attributes(of: body[tag.range])
+            case (.start, 2, "href"), (.start, 1, "response"):
                 if depth == 1 { (start, href) = (tag.range.lowerBound, nil) }
                 if depth == 2 { href = href ?? tag.range.upperBound..<tag.range.upperBound }
             case (.start, 0, _): return nil
@@ -52,6 +55,21 @@ package struct Multistatus: Sendable {
         return body[response.element.lowerBound..<response.href.lowerBound] + XMLText.encoded(target)
             + body[response.href.upperBound..<response.element.upperBound]
     }
+
+    /// Returns the element for another document, with the namespaces of this one.
+    package func exported(_ response: Response, at path: FilePath) -> [UInt8] {
+        let element = element(response, at: path)
+        let tag = XMLTags(element).first { _ in true }?.range ?? 0..<0
+        guard element[tag].firstRange(of: Array("xmlns".utf8)) == nil, let end = element[tag].firstIndex(where: Self.endsName) else {
+            return element
+        }
+        return element[..<end] + namespaces + element[end...]
+    }
+
+    /// The attributes of a tag, with the space before each.
+    private static func attributes(of tag: ArraySlice<UInt8>) -> [UInt8] { tag.drop { !endsName($0) }.dropLast() }
+
+    private static func endsName(_ byte: UInt8) -> Bool { [9, 10, 13, 32, UInt8(ascii: ">")].contains(byte) }
 
     /// Returns the document with these elements instead of its own.
     package func with(_ elements: [[UInt8]]) -> [UInt8] {

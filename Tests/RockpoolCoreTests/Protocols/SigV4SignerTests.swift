@@ -1,0 +1,39 @@
+// docs/reference/configuration.md#upstreams, `sign`: signatures of AWS Signature Version 4.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct SigV4SignerTests {
+    /// Signs by the texts themselves, so that different texts have different signatures.
+    private let signer = SigV4Signer(
+        SigV4Rule(keyID: "AK", secretFile: "/k"), secret: "SK", digest: { $0 }, code: { message, key in message + key })
+
+    private func request(_ target: String = "/b/k?b=2&a") throws -> RequestHead {
+        var head = RequestHead(method: .put, origin: OriginAddress(scheme: .http, host: "s3"), target: target)
+        head.fields[try #require(HTTPField.Name("X-Amz-Meta-A"))] = "two  words "
+        head.fields[try #require(HTTPField.Name("X-Amz-Content-Sha256"))] = "UNSIGNED-PAYLOAD"
+        head.fields[.contentType] = "text/plain"
+        return head
+    }
+
+    @Test func whatItSignsItVerifies() throws {
+        let signed = signer.signed(try request(), authority: "gateway:1", at: Timestamp(seconds: 1_500_000_000))
+        let authorization = try #require(signed.fields[.authorization])
+        #expect(authorization.hasPrefix("AWS4-HMAC-SHA256 Credential=AK/20170714/us-east-1/s3/aws4_request, SignedHeaders="))
+        #expect(authorization.contains("SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-meta-a, Signature="))
+        #expect(signed.fields[try #require(HTTPField.Name("X-Amz-Date"))] == "20170714T024000Z")
+        #expect(signer.verifies(signed, authority: "gateway:1"))
+        #expect(!signer.verifies(signed, authority: "other:1"))
+        var changed = signed
+        changed.fields[.contentType] = "text/html"
+        #expect(!signer.verifies(changed, authority: "gateway:1"))
+        #expect(!signer.verifies(try request(), authority: "gateway:1"))
+    }
+
+    @Test func theOrderOfTheQueryDoesNotCount() throws {
+        let (one, other) = (try request("/b/k?b=2&a"), try request("/b/k?a=&b=2"))
+        let moment = Timestamp(seconds: 1_500_000_000)
+        let fields = [one, other].map { signer.signed($0, authority: "s3", at: moment).fields[.authorization] }
+        #expect(fields[0] == fields[1])
+    }
+}
