@@ -54,9 +54,9 @@ struct ServeCommand: AsyncParsableCommand {
     /// Prints the places that a person needs: the dashboard, the configuration and the gateways.
     private static func announce(_ loaded: LoadedConfiguration, listeners: Listeners, admin: String) {
         var place = admin
-        if var address = HostAndPort(admin), address.isWildcard {
-            address.host = address.host == "::" ? "::1" : "127.0.0.1"
-            place = address.description
+        if var dashboard = HostAndPort(admin), dashboard.isWildcard {
+            dashboard.host = dashboard.host == "::" ? "::1" : "127.0.0.1"
+            place = dashboard.description
         }
         Display.error.print("rockpool: dashboard http://\(place)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
         for upstream in loaded.configuration.upstreams {

@@ -14,6 +14,8 @@ enum SQLiteTemporaries {
     /// True before the first start in a container with a read-only root: the outbox is migrated before the cache makes its directory, and
     /// SQLite finds no other. The directory of the outbox's own temporary files is made before its database is opened.
     private static func isLackingAny(_ storage: StorageSettings) -> Bool {
-        ![storage.cacheDir + "/tmp", "/var/tmp", "/usr/tmp", "/tmp"].contains { (path: String) in access(path, W_OK | X_OK) == 0 }
+        ![storage.cacheDir + "/tmp", "/var/tmp", "/usr/tmp", "/tmp"].contains(where: isWritable)
     }
+
+    private static func isWritable(_ path: String) -> Bool { access(path, W_OK | X_OK) == 0 }
 }
