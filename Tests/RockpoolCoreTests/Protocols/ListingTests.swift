@@ -35,7 +35,7 @@ import Testing
         #expect(request.lists(FilePath("/d/a")) && request.lists(FilePath("/d")) && !request.lists(FilePath("/d/a/b")))
         let write = try FileFoldTests.write("PUT /d/a&b", at: 1)
         let text = String(decoding: request.response(for: write.path, write, isCollection: false, etag: "\"1\""), as: UTF8.self)
-        #expect(text.contains("<D:href>/d/a%26b</D:href>") && text.contains("<D:getetag>\"1\"</D:getetag>"))
+        #expect(text.contains("<D:href>/d/a&amp;b</D:href>") && text.contains("<D:getetag>\"1\"</D:getetag>"))
         #expect(text.contains("<D:resourcetype></D:resourcetype>") && !text.contains("getcontentlength"), "\(text)")
     }
 
