@@ -22,12 +22,13 @@ struct StatusReport: TabularReport, Equatable {
     var dashboard: String?
 
     var tables: [TextTable] {
-        let facts = TextTable.facts([
-            ("state", .init(state, Self.colour(of: state))),
-            ("pending", "\(pending)"),
-            ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
-            ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
-        ] + places)
+        let facts = TextTable.facts(
+            [
+                ("state", .init(state, Self.colour(of: state))),
+                ("pending", "\(pending)"),
+                ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
+                ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
+            ] + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
             rows: upstreams.map { upstream in
