@@ -56,6 +56,7 @@ import Testing
         upstream.probe = Probe(path: "/")
         upstream.sign = SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))
         upstream.gateway = "127.0.0.1:1"
+        upstream.parent = ParentSettings(url: "")
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()
         upstream.routes[0].timeouts = RouteTimeouts()

@@ -41,6 +41,7 @@ import Testing
         var expected = Upstream(name: "notes", origin: OriginAddress(scheme: .https, host: "api.example.com"))
         expected.probe = Probe(path: "/healthz", expect: [204])
         expected.refresh = RefreshRecipe(path: "/v1/token", login: "/v1/login")
+        expected.sign = SigningSettings(sigV4: SigV4Rule(keyID: "AKIA1", secretFile: "/etc/rockpool/s3"))
         expected.routes = [
             Route(match: "GET /v1/me", category: "critical"),
             Route(match: "/v1/media/**", category: "assets", strategy: .cacheFirst),
@@ -51,11 +52,13 @@ import Testing
             Route(match: "POST /v1/rpc/**"),
             Route(match: "POST /v1/logout", queue: .never),
             Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
+            Route(match: "POST /api", kind: .graphql),
             Route(match: "/v1/events/**"),
         ]
         expected.routes[6].success = SuccessRule(pointer: "/error", absent: true)
         expected.routes[7].logout = true
-        expected.routes[9].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[9].offlineResponse = .optimistic
+        expected.routes[10].timeouts = RouteTimeouts(firstByte: .seconds(60))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",

@@ -107,7 +107,7 @@ struct HotPathTests {
     // MARK: only while nothing has changed
 
     @Test(arguments: [
-        "Cookie: a=b", "Authorization: Bearer t", "X-Api-Key: k", "Cache-Control: no-cache", "Range: bytes=0-1, 2-3", "If-Range: x",
+        "Cookie: a=b", "Authorization: Bearer t", "X-Api-Key: k", "Cache-Control: no-cache", "Range: bytes=0-1, 4-5", "If-Range: x",
         "If-None-Match: *",
         "Connection: close", "Via: 1.1 x", "X-Forwarded-Host: evil", "Content-Length: 0", "X-User: me", "accept-encoding: br",
         "Accept-Encoding: gzip,", "Accept-Encoding: gzip\r\nAccept-Encoding: gzip", "X:\ty", "Host: localhost",
