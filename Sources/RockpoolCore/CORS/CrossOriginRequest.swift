@@ -26,7 +26,7 @@ package struct CrossOriginRequest: Hashable, Sendable {
             !origin.utf8.contains(where: { $0 <= 0x20 })
         else { return nil }
         self.origin = origin
-        guard request.method == .options, let method = request.fields[.accessControlRequestMethod] else {
+        guard request.isPreflight, let method = request.fields[.accessControlRequestMethod] else {
             preflight = nil
             return
         }
@@ -34,6 +34,11 @@ package struct CrossOriginRequest: Hashable, Sendable {
             method: method, fields: request.fields.listed(.accessControlRequestHeaders).map { $0.lowercased() },
             namesPrivateNetwork: request.fields[.accessControlRequestPrivateNetwork] == "true")
     }
+}
+
+extension RequestHead {
+    /// True for the request by which a browser asks for the permission of another one (Fetch §3.3.2).
+    package var isPreflight: Bool { method == .options && fields.contains(.accessControlRequestMethod) }
 }
 
 extension HTTPFields {

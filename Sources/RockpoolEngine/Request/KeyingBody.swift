@@ -21,7 +21,10 @@ struct KeyingBody: Sendable {
     static func read(_ exchange: Exchange, plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
         let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
         let rule = plan.route?.cache ?? .standard
-        guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil else { return nil }
+        // A preflight depends on its origin, not on a body.
+        guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil, !exchange.request.isPreflight else {
+            return nil
+        }
         let bytes = try await exchange.body?.collect(upTo: Int(clamping: length)).bytes ?? ByteBuffer()
         return KeyingBody(bytes, for: exchange.request)
     }

@@ -32,21 +32,32 @@ import Testing
         await origin.stop()
     }
 
-    private func request(_ method: String, _ path: String, _ fields: [String] = []) -> String {
-        (["\(method) \(path) HTTP/1.1", "Host: gateway.test"] + fields + ["", ""]).joined(separator: "\r\n")
+    /// A connection to the gateway, which is named in `Host`.
+    private struct Client {
+        let connection: RawConnection
+        let host: String
+
+        init(_ server: ServerProcess) async throws {
+            connection = try await RawConnection.open(server.gateway)
+            host = server.gateway
+        }
+    }
+
+    private func request(_ method: String, _ path: String, at host: String, _ fields: [String]) -> String {
+        (["\(method) \(path) HTTP/1.1", "Host: \(host)"] + fields + ["", ""]).joined(separator: "\r\n")
     }
 
     /// Sends one request and returns its answer; the fields that change with time are reduced to their names.
     private func answer(
-        _ connection: RawConnection, _ method: String, _ path: String, _ fields: [String]
+        _ client: Client, _ method: String, _ path: String, _ fields: [String]
     ) async throws -> (
         status: Int, fields: [String], body: String
     ) {
-        try await connection.send(request(method, path, fields))
-        let head = MessageHead(try await connection.read(through: "\r\n\r\n"))
+        try await client.connection.send(request(method, path, at: client.host, fields))
+        let head = MessageHead(try await client.connection.read(through: "\r\n\r\n"))
         let hasBody = method != "HEAD" && head.status != 304
         let length = hasBody ? head["content-length"].flatMap { Int($0) } ?? 0 : 0
-        let received = String(decoding: try await connection.read(bytes: length), as: UTF8.self)
+        let received = String(decoding: try await client.connection.read(bytes: length), as: UTF8.self)
         let lines = head.fields.map { field in
             ["age", "date"].contains(field.name)
                 ? field.name : "\(field.name): \(field.value.replacing(/ttl=-?[0-9]+/, with: "ttl"))"
@@ -74,15 +85,15 @@ import Testing
     @Test(arguments: requests, ["/public", "/private"])
     func aRepeatedRequestGetsTheSameAnswer(_ sent: (method: String, fields: [String], status: Int), _ path: String) async throws {
         try await with { server, _ in
-            let connection = try await RawConnection.open(server.gateway)
+            let client = try await Client(server)
             let credential = sent.fields.filter { !$0.hasPrefix("If-") && !$0.hasPrefix("Range") }
             if path == "/private", credential.isEmpty || credential[0].hasPrefix("Accept") { return }
-            _ = try await answer(connection, "GET", path, credential)
-            let full = try await answer(connection, sent.method, path, sent.fields)
-            if sent.method == "HEAD" { _ = try await answer(connection, "GET", path, credential) }
+            _ = try await answer(client, "GET", path, credential)
+            let full = try await answer(client, sent.method, path, sent.fields)
+            if sent.method == "HEAD" { _ = try await answer(client, "GET", path, credential) }
             try await eventually("a hot hit") {
                 let before = try await hotHits(server)
-                let hot = try await answer(connection, sent.method, path, sent.fields)
+                let hot = try await answer(client, sent.method, path, sent.fields)
                 #expect(hot.status == full.status && hot.fields == full.fields && hot.body == full.body)
                 return try await hotHits(server) > before
             }
@@ -90,41 +101,41 @@ import Testing
             let whole = path == "/private" ? mine ?? "" : Self.body
             if full.status == 200, sent.method == "GET" { #expect(full.body == whole) }
             if path == "/public" { #expect(full.status == sent.status) }
-            await connection.close()
+            await client.connection.close()
         }
     }
 
     /// Private answers are never mixed up, on one connection or several, whatever the order.
     @Test func noAnswerIsAnothersOnAnyConnection() async throws {
         try await with { server, _ in
-            let connections = [try await RawConnection.open(server.gateway), try await RawConnection.open(server.gateway)]
+            let clients = [try await Client(server), try await Client(server)]
             let credentials = (1...8).flatMap { ["Authorization: Bearer \($0)", "Cookie: session=\($0)", "X-Api-Key: \($0)"] }
             var random = Chance(26)
             let before = try await hotHits(server)
             for _ in 0..<2000 {
                 let credential = try #require(credentials.randomElement(using: &random))
-                let connection = try #require(connections.randomElement(using: &random))
-                let answer = try await answer(connection, "GET", "/private", [credential])
+                let client = try #require(clients.randomElement(using: &random))
+                let answer = try await answer(client, "GET", "/private", [credential])
                 #expect(answer.body == credential.split(separator: ": ")[1], "\(credential)")
             }
-            let without = try await answer(connections[0], "GET", "/private", [])
+            let without = try await answer(clients[0], "GET", "/private", [])
             #expect(without.body.isEmpty)
             try await #expect(hotHits(server) - before > 1000)
-            for connection in connections { await connection.close() }
+            for client in clients { await client.connection.close() }
         }
     }
 
     /// A copy that is served because the upstream is away is also repeated, with the fields that say so, until the upstream is back.
     @Test func aStaleAnswerRepeatsWhileTheUpstreamIsAway() async throws {
         try await with { server, _ in
-            let connection = try await RawConnection.open(server.gateway)
+            let client = try await Client(server)
             let bearer = ["Authorization: Bearer one"]
-            _ = try await answer(connection, "GET", "/short", bearer)
+            _ = try await answer(client, "GET", "/short", bearer)
             try await Task.sleep(for: .seconds(2))
             try await #expect(server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
             var answers: [[String]] = []
             let end = ContinuousClock.now + .seconds(2)
-            while ContinuousClock.now < end { answers.append(try await answer(connection, "GET", "/short", bearer).fields) }
+            while ContinuousClock.now < end { answers.append(try await answer(client, "GET", "/short", bearer).fields) }
             let first = try #require(answers.first)
             #expect(first.contains { $0.hasPrefix("cache-status:") && $0.contains("detail=offline") }, "\(first)")
             #expect(first.contains { $0.hasPrefix("proxy-status:") }, "\(first)")
@@ -132,26 +143,26 @@ import Testing
             let stats = try await server.get("/v1/stats")
             #expect(stats.text.contains("stale"))
             try await #expect(server.change("PUT", "/v1/network", ["mode": "auto"]).status < 300)
-            let back = try await answer(connection, "GET", "/short", bearer).fields
+            let back = try await answer(client, "GET", "/short", bearer).fields
             #expect(back.contains { $0.hasPrefix("cache-status:") && !$0.contains("offline") }, "\(back)")
-            await connection.close()
+            await client.connection.close()
         }
     }
 
     /// A write of the client shows in its next read, however hot the read was.
     @Test func aWriteIsReadBackAtOnce() async throws {
         try await World.with { world in
-            let connection = try await RawConnection.open(world.server.gateway)
+            let client = try await Client(world.server)
             let bearer = ["Authorization: Bearer one"]
-            for _ in 0..<20 { _ = try await answer(connection, "GET", "/v1/notes/1", bearer) }
+            for _ in 0..<20 { _ = try await answer(client, "GET", "/v1/notes/1", bearer) }
             try await #expect(world.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
             for number in 0..<20 {
-                _ = try await answer(connection, "GET", "/v1/notes/1", bearer)
+                _ = try await answer(client, "GET", "/v1/notes/1", bearer)
                 _ = try await world.queued("PATCH", "/v1/notes/1", fields: bearer, body: "{\"title\": \"t\(number)\"}")
-                let read = try await answer(connection, "GET", "/v1/notes/1", bearer)
+                let read = try await answer(client, "GET", "/v1/notes/1", bearer)
                 #expect(read.body.contains("t\(number)"), "\(read)")
             }
-            await connection.close()
+            await client.connection.close()
             try await #expect(world.server.change("PUT", "/v1/network", ["mode": "auto"]).status < 300)
         }
     }

@@ -34,8 +34,10 @@ final class ParentProcess: Sendable {
         password = sys.argv[5]
         def socks(client):
             methods = read(client, read(client, 2)[1])
-            client.sendall(b"\\x05" + methods[:1])
-            if methods[:1] == b"\\x02":
+            method = (b"\\x02" if b"\\x02" in methods else b"\\xff") if password else methods[:1]
+            client.sendall(b"\\x05" + method)
+            if method == b"\\xff": raise OSError("no password offered")
+            if method == b"\\x02":
                 user = read(client, read(client, 2)[1]).decode()
                 given = user + ":" + read(client, read(client, 1)[0]).decode()
                 client.sendall(b"\\x01" + (b"\\x00" if given == password else b"\\x01"))

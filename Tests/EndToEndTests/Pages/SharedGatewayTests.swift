@@ -103,7 +103,8 @@ import Testing
         try await World.with { world in
             for method in ["GET", "GET", "POST"] {
                 let reply = try await world.send(
-                    method, method == "GET" ? "/v1/notes/1" : "/v1/notes", body: method == "GET" ? nil : #"{"title":"third"}"#,
+                    method, method == "GET" ? "/v1/notes/1" : "/v1/notes", fields: ["Content-Type: application/json"],
+                    body: method == "GET" ? nil : #"{"title":"third"}"#,
                     options: ["--http2-prior-knowledge"])
                 #expect(reply.status == (method == "GET" ? 200 : 201) && reply.heads.last?.version == "HTTP/2", "\(reply.heads)")
             }

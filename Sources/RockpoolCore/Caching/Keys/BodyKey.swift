@@ -23,8 +23,8 @@ package enum BodyKey {
     /// - Parameter length: Bytes of the body, or the bytes received so far of a body without an announced length.
     package static func obstacle(_ method: HTTPRequest.Method, rule: Route.Cache, length: Int64) -> Obstacle? {
         guard method.rawValue == "QUERY" || (rule == .body && declarable.contains(method.rawValue)) else { return .method }
-        // Without a body it is an ordinary GET, or a preflight.
-        if method == .get || method == .options, length == 0 { return .method }
+        // Without a body it is an ordinary GET.
+        if method == .get, length == 0 { return .method }
         return length > maxBody.bytes ? .tooLarge : nil
     }
 
