@@ -20,7 +20,7 @@ import Testing
             default: ("public, max-age=600", Self.body)
             }
         return "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nCache-Control: \(control)\r\nETag: \"one\"\r\n"
-            + "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\nDate: Thu, 01 Jan 2026 00:00:09 GMT\r\n\r\n\(body)"
+            + "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\n\(body)"
     }
 
     /// Runs `body` with a server whose declared upstream is a script.
