@@ -112,7 +112,7 @@ import Testing
             let credentials = (1...8).flatMap { ["Authorization: Bearer \($0)", "Cookie: session=\($0)", "X-Api-Key: \($0)"] }
             var random = Chance(26)
             let before = try await hotHits(server)
-            for _ in 0..<2000 {
+            for _ in 0..<1500 {
                 let credential = try #require(credentials.randomElement(using: &random))
                 let client = try #require(clients.randomElement(using: &random))
                 let answer = try await answer(client, "GET", "/private", [credential])
