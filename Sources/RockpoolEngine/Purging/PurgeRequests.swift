@@ -49,7 +49,7 @@ struct PurgeRequests: Sendable {
         let tags = CacheTags.names(in: request.fields) + CacheGroups.names(in: request.fields)
         if !tags.isEmpty {
             selection.groups = tags
-        } else if method == .ban {
+        } else if method == .ban || request.target.contains("*") {
             selection.glob = request.url
         } else {
             selection.urls = [request.url]

@@ -148,7 +148,12 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) -> EventLoopFuture<Void> {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        guard let peer, allowed.admits(peer), let open = connections.admit(channel, from: peer.meansLoopback ? thisMachine : peer) else {
+        // What the kernel redirects to a loopback address comes from this machine, whatever address its sender has.
+        let isRedirectedHere =
+            if case .transparent = role { channel.localAddress.flatMap { IPAddress($0) }?.meansLoopback == true } else { false }
+        guard let peer, isRedirectedHere || allowed.admits(peer),
+            let open = connections.admit(channel, from: isRedirectedHere || peer.meansLoopback ? thisMachine : peer)
+        else {
             channel.close(promise: nil)
             return channel.eventLoop.makeSucceededVoidFuture()
         }

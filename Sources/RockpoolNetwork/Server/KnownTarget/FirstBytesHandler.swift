@@ -98,6 +98,8 @@ final class FirstBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             guard case .success(let peer) = result, handler.join(peer, context: context) else { return context.close(promise: nil) }
             handler.held = nil
+            // The read that was held back.
+            context.read()
             peer.writeAndFlush(held, promise: nil)
             context.pipeline.syncOperations.removeHandler(handler, promise: nil)
         }

@@ -119,6 +119,8 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 write(SocksTalk.Reply.succeeded.bytes, context: context)
                 try Glue.join(context.channel, with: peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
                 self.held = nil
+                // The read that was held back.
+                context.read()
                 if held.readableBytes > 0 { peer.writeAndFlush(held, promise: nil) }
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
                 if !peer.isActive { context.close(promise: nil) }
