@@ -14,7 +14,7 @@ enum RedirectedConnection {
     /// Installs the handlers for the address that the client wanted. Connections that were not redirected are closed.
     static func begin(on channel: any Channel, service: ConnectionService, open: OpenConnection?) -> EventLoopFuture<Void> {
         let opened = NIOLoopBound(open, eventLoop: channel.eventLoop)
-        return wanted(by: channel, listener: HostAndPort(service.resolution.listener)).flatMapThrowing { address in
+        return wanted(by: channel).flatMapThrowing { address in
             guard let address, let port = address.port, port > 0, let host = IPAddress(address)?.description else {
                 return channel.close(promise: nil)
             }
@@ -28,17 +28,18 @@ enum RedirectedConnection {
         try channel.pipeline.syncOperations.addHandler(FirstBytesHandler(target, open: open))
     }
 
-    /// The address before the redirection; nil if there was none. The channel itself knows its address only after its handlers are installed.
-    private static func wanted(by channel: any Channel, listener: HostAndPort?) -> EventLoopFuture<SocketAddress?> {
-        guard let options = channel as? any SocketOptionProvider, let listener else { return channel.eventLoop.makeSucceededFuture(nil) }
+    /// The address before the redirection; nil if there was none.
+    private static func wanted(by channel: any Channel) -> EventLoopFuture<SocketAddress?> {
+        let own = channel.localAddress
+        guard let options = channel as? any SocketOptionProvider, let own else { return channel.eventLoop.makeSucceededFuture(nil) }
         let found: EventLoopFuture<SocketAddress> =
-            if listener.host.contains(":") {
+            if case .v6 = own {
                 options.unsafeGetSocketOption(level: SocketOptionLevel(IPPROTO_IPV6), name: originalDestination)
                     .map { (address: sockaddr_in6) in SocketAddress(address) }
             } else {
                 options.unsafeGetSocketOption(level: SocketOptionLevel(IPPROTO_IP), name: originalDestination)
                     .map { (address: sockaddr_in) in SocketAddress(address) }
             }
-        return found.map { $0.port == listener.port && IPAddress($0)?.description == listener.host ? nil : $0 }
+        return found.map { $0 == own ? nil : $0 }
     }
 }
