@@ -47,6 +47,16 @@ package final class ActiveConfiguration: Sendable {
     /// Returns the category with this name; nil if none has it.
     func category(named name: String) -> CacheCategory? { configuration.categories.first { $0.name == name } }
 
+    /// Returns the category that rules a read: the route's, else that of the stored response; nil without either.
+    func category(of plan: RoutePlan, for stored: StoredResponse?) -> CacheCategory? {
+        plan.category ?? stored.flatMap { category(named: $0.category) }
+    }
+
+    /// Returns the time for which a stored response may be served in place of the upstream.
+    func offlineWindow(of plan: RoutePlan, for stored: StoredResponse?) -> TimeSpan {
+        category(of: plan, for: stored)?.offlineWindow ?? .forever
+    }
+
     /// Fields whose values are never shown: credentials, those that name an identity included.
     package var secretNames: [HTTPField.Name] {
         SecretFields.all

@@ -110,8 +110,8 @@ package final class FastPath: Sendable {
         let shared = lookup.key(of: request, plan: plan, in: .shared)
         guard let stored = try? await cache.lookup([own, shared]) else { return }
         let found = lookup.ownFirst(stored, identity: identity, plan: plan)
-        let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
-        let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever)
+        let rules = ReuseContext(
+            policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response))
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
         guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry,
             entry.response.head.isSentWhole,

@@ -23,10 +23,9 @@ package struct ReadExplainer: Sendable {
         let stored = await lookup.entries(
             under: StoragePartition.readable(by: identity.partition).map { lookup.key(of: request, plan: plan, in: $0) })
         let found = lookup.ownFirst(stored, identity: identity, plan: plan)
-        let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
         let rules = ReuseContext(
-            policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+            policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response),
             isReachable: machine?.isReachable ?? (reachability.mode != .offline))
         let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
         let moment = now()
@@ -45,7 +44,7 @@ package struct ReadExplainer: Sendable {
             "why": .string(decision.why),
             "next": .string(decision.next),
             "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
-            "category": category.map { .string($0.name) } ?? .null,
+            "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
             "policy": .string(plan.policy.rawValue),
             "reachability": .string((machine?.state ?? .online).rawValue),

@@ -61,9 +61,9 @@ package final class ReadPipeline: Sendable {
     }
 
     private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
-        let category = context.plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
-        return ReuseContext(
-            policy: context.plan.policy, strategy: context.plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+        ReuseContext(
+            policy: context.plan.policy, strategy: context.plan.strategy,
+            offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
             isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
             cachesByBody: context.bodyDigest != nil)
     }

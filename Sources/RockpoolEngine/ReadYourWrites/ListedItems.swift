@@ -59,8 +59,7 @@ struct ListedItems: Sendable {
         guard let request = try? RequestHead(url: list.key.url), case let plan = active.routes.plan(for: request),
             plan.policy == .offlineFirst, plan.strategy != .networkOnly
         else { return false }
-        let category = plan.category ?? active.category(named: list.response.category)
-        guard now() - list.response.responseTime <= category?.offlineWindow ?? .forever else { return false }
+        guard now() - list.response.responseTime <= active.offlineWindow(of: plan, for: list.response) else { return false }
         return Vary.mayStandIn(list.response, for: lookup.selecting(for: context.request, among: [list.response]))
     }
 }

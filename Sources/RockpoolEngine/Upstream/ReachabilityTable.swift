@@ -37,24 +37,21 @@ package final class ReachabilityTable: Sendable {
     /// Returns the permission to send a request to `upstream` (nil: an undeclared host) now. Any result other than `.go` also requests a
     /// probe.
     package func permission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
-        table.withLock { table in
-            guard let upstream, var machine = table.machines[upstream] else {
-                return table.network.mode == .offline ? .no(.switchedOff) : .go
-            }
-            let permission = machine.permits(now: now)
-            table.machines[upstream] = machine
-            if permission != .go { table.wanted[upstream] = now }
-            return permission
-        }
+        permission(for: upstream, now: now, usesTrial: true)
     }
 
     /// Returns what `permission` would, without using up a trial.
     package func expectedPermission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
+        permission(for: upstream, now: now, usesTrial: false)
+    }
+
+    private func permission(for upstream: String?, now: Timestamp, usesTrial: Bool) -> Reachability.Permission {
         table.withLock { table in
             guard let upstream, var machine = table.machines[upstream] else {
                 return table.network.mode == .offline ? .no(.switchedOff) : .go
             }
             let permission = machine.permits(now: now)
+            if usesTrial { table.machines[upstream] = machine }
             if permission != .go { table.wanted[upstream] = now }
             return permission
         }
