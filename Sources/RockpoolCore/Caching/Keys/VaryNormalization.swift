@@ -52,7 +52,7 @@ enum VaryNormalization {
     private struct Preference {
         /// In lower case.
         let name: String
-        /// Thousandths; nil if unreadable.
+        /// Thousandths; nil if the member is unreadable.
         let weight: Int?
         /// The whole member in lower case, without spaces around its parameters.
         let text: String
@@ -63,7 +63,8 @@ enum VaryNormalization {
             let member = member.lowercased()
             guard member.utf8.contains(0x3B) else { return Preference(name: member, weight: 1000, text: member) }
             let parts = member.split(separator: ";", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
-            let weight = parts.count == 2 && parts[1].hasPrefix("q=") ? thousandths(of: parts[1].dropFirst(2)) : nil
+            let isReadable = parts.count == 2 && !parts[0].isEmpty && parts[1].hasPrefix("q=")
+            let weight = isReadable ? thousandths(of: parts[1].dropFirst(2)) : nil
             return Preference(name: String(parts[0]), weight: weight, text: parts.joined(separator: ";"))
         }
     }
