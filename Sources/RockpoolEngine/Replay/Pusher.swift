@@ -172,6 +172,7 @@ final class Pusher: Sendable {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
         }
+        notifier.effectsUnderWay.begin(operation)
         do {
             let finished = try await data.finish(
                 id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
@@ -185,8 +186,10 @@ final class Pusher: Sendable {
                 let identity = credentials.identity(of: operation.request, rule: batch.upstream.identity)
                 await effects.note(write, partition: identity.partition, sentAt: sentAt)
             }
+            notifier.effectsUnderWay.end(operation)
             notifier.tell(finished)
         } catch {
+            notifier.effectsUnderWay.end(operation)
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             logger.failed("push of \(operation.id): its outcome could not be recorded", error: error)
             let state = try? await data.transition(

@@ -57,6 +57,7 @@ extension Replayer {
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
             notifier.hold(operation, until: moment)
         }
+        if let operation = sending.operation { notifier.effectsUnderWay.begin(operation) }
         do {
             let finished = try await data.finish(
                 id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
@@ -73,10 +74,12 @@ extension Replayer {
                 if finished.state == .delivered || answer.status == 207 { await noteEffect(of: finished, sending: sending) }
             }
             FailPoint.projected.reached()
+            if let operation = sending.operation { notifier.effectsUnderWay.end(operation) }
             return .settled(told(finished))
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             logger.failed("replay of \(id): its outcome could not be recorded", error: error)
+            if let operation = sending.operation { notifier.effectsUnderWay.end(operation) }
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now())
             guard let moved = try? await data.move(id: id, by: lost, from: [.inflight], now: now()) else {
                 return .failed(sequence: sequence)

@@ -3,37 +3,49 @@ import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
+/// The upstream's state of an entity just before an action on it.
+struct StateBeforeAction: Sendable {
+    let side: Conflict.Side
+    /// Its strong ETag.
+    let etag: String?
+}
+
 extension Replayer {
-    /// Reads the entity before an action is sent, if later writes of its client build on a state of the entity.
-    /// - Returns: those writes whose base is still the upstream's state: then nobody else has changed the entity.
-    func undisputed(after operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> [Int64] {
+    /// Reads the entity before an action is sent, if a write of its client may build on a state of the entity: one that waits already, or
+    /// one that arrives while the action is under way.
+    /// - Returns: nil for any other write, and where the entity cannot be read.
+    func stateBefore(_ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> StateBeforeAction? {
         guard operation.request.method == .post, operation.localID == nil, let path = entityPath(of: outgoing),
-            let resource = active.routes.plan(for: outgoing.head).entity?.resource,
-            let bases = try? await data.laterBases(after: operation), !bases.isEmpty,
-            case .shown(.present(let now, let answer), _) = await outbound.look(
+            await isKnown(path, to: operation, head: outgoing.head),
+            case .shown(.present(let side, let answer), _) = await outbound.look(
                 at: path, of: operation, like: outgoing.head, upstream: upstream)
-        else { return [] }
-        let etag = EntityTag.condition(in: answer.fields[.eTag])
-        var writes: [Int64] = []
-        for base in bases {
-            if let known = base.etag {
-                if known == etag { writes.append(base.sequence) }
-            } else if let write = try? await data.operations(sequences: [base.sequence]).first,
-                let seen = try? await known(of: write),
-                !ConflictPrecheck.hasMoved(from: seen.base, to: now, resource: resource, isAnswer: seen.isAnswer, by: write.request.method)
-            {
-                writes.append(base.sequence)
-            }
-        }
-        return writes
+        else { return nil }
+        return StateBeforeAction(side: side, etag: EntityTag.condition(in: answer.fields[.eTag]))
     }
 
-    /// Moves the bases of undisputed later writes to the state after a delivered action: the action's answer, if it is the
-    /// entity's representation, or else what the upstream shows now.
+    /// True if the client of an action may know a state of its entity: from a copy, or from a write of its own.
+    private func isKnown(_ path: String, to operation: QueuedWrite, head: RequestHead) async -> Bool {
+        let own = notifier.overlay.writes(
+            upstream: operation.upstream, collection: operation.collection ?? "", entityID: operation.entityID,
+            principal: operation.principal, fetchedAt: nil)
+        if own.contains(where: { $0.sequence != operation.sequence }) { return true }
+        let request = RequestHead(method: .get, origin: head.origin, target: path, fields: [:])
+        let plan = active.routes.plan(for: request)
+        for partition in StoragePartition.readable(by: operation.principal) {
+            if let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)), !found.isEmpty { return true }
+        }
+        return false
+    }
+
+    /// Moves the bases of later writes to the state after a delivered action: the action's answer, if it is the entity's representation, or
+    /// else what the upstream shows now. A base that was not the upstream's state before the action stays: somebody else has changed the
+    /// entity.
     func rebase(after operation: QueuedWrite, sending: SentAttempt) async {
-        guard !sending.undisputed.isEmpty, let outgoing = sending.outgoing, let path = entityPath(of: outgoing),
-            let upstream = active.routes.upstream(named: operation.upstream)
+        guard let before = sending.before, let outgoing = sending.outgoing, let path = entityPath(of: outgoing),
+            let upstream = active.routes.upstream(named: operation.upstream), let resource = outgoing.resource
         else { return }
+        let undisputed = await undisputed(after: operation, before: before, resource: resource)
+        guard !undisputed.isEmpty else { return }
         var after = sending.result.flatMap { result -> Conflict.Side? in
             let write = AnsweredWrite(
                 request: outgoing.head, body: nil, answer: result.head, answerBody: result.body,
@@ -48,9 +60,26 @@ extension Replayer {
             after = side
         }
         guard let after else { return }
-        do { try await data.rebase(sending.undisputed, to: after) } catch {
+        do { try await data.rebase(undisputed, to: after) } catch {
             logger.failed("the writes behind \(operation.id) keep their base", error: error)
         }
+    }
+
+    /// Returns the later writes of an action's client whose base is the upstream's state before the action.
+    private func undisputed(after operation: QueuedWrite, before: StateBeforeAction, resource: Resource) async -> [Int64] {
+        var writes: [Int64] = []
+        for base in (try? await data.laterBases(after: operation)) ?? [] {
+            if let known = base.etag {
+                if known == before.etag { writes.append(base.sequence) }
+            } else if let write = try? await data.operations(sequences: [base.sequence]).first,
+                let seen = try? await known(of: write),
+                !ConflictPrecheck.hasMoved(
+                    from: seen.base, to: before.side, resource: resource, isAnswer: seen.isAnswer, by: write.request.method)
+            {
+                writes.append(base.sequence)
+            }
+        }
+        return writes
     }
 
     private func entityPath(of outgoing: OutboundWrite) -> String? {

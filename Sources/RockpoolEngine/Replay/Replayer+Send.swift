@@ -33,7 +33,7 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
-        let undisputed = await undisputed(after: operation, outgoing: outgoing, upstream: upstream)
+        let before = await stateBefore(operation, outgoing: outgoing, upstream: upstream)
         let sentAt = now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
         if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
@@ -41,8 +41,8 @@ extension Replayer {
         }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
         attempt.sentAt = sentAt
-        attempt.undisputed = undisputed
-        attempt.outgoing = undisputed.isEmpty ? nil : outgoing
+        attempt.before = before
+        attempt.outgoing = before == nil ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {

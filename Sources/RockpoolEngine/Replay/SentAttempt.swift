@@ -14,8 +14,8 @@ struct SentAttempt: Sendable {
     /// The body as it was sent, nil if it was not in memory; and when.
     var body: [UInt8]?
     var sentAt: Timestamp?
-    /// Later writes that build on the state before this action, and the action as it was sent; empty and nil for any other write.
-    var undisputed: [Int64] = []
+    /// The entity's state before this action, and the action as it was sent; nil for any other write.
+    var before: StateBeforeAction?
     var outgoing: OutboundWrite?
 
     init() {}

@@ -17,6 +17,32 @@ import Testing
         }
     }
 
+    /// A write that arrives while an action of the same client is under way builds on the state after the action.
+    @Test(arguments: Setting.all) func aWriteDuringAnActionIsNoConflictWithIt(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.device.network("offline")
+            try await story.write("POST", "/v1/notes/1/toggle")
+            story.api.slowActions()
+            try await story.device.network("auto")
+            try await eventually("the action is under way") {
+                try await !story.device.items("/v1/operations?state=inflight").isEmpty
+            }
+            try await story.write("PATCH", "/v1/notes/1", ["title": "mine"], fields: ["Prefer: respond-async"])
+            try await story.device.settle(within: .seconds(20))
+            try await #expect(story.conflicts().isEmpty, "\(story.api.log.map { ($0.method, $0.path, $0.head["if-match"]) })")
+            #expect(story.api.notes["1"]?["title"] == "mine" && story.api.notes["1"]?["done"] == true)
+            // At once after a delivery, the copy that the next write builds on includes it.
+            for turn in 1...5 {
+                try await story.write("POST", "/v1/notes/1/toggle", fields: ["Prefer: respond-async"])
+                try await story.write("PATCH", "/v1/notes/1", ["title": .string("mine \(turn)")])
+            }
+            try await story.device.settle(within: .seconds(20))
+            try await #expect(story.conflicts().isEmpty, "\(story.api.log.map { ($0.method, $0.path, $0.head["if-match"]) })")
+            #expect(story.api.notes["1"]?["title"] == "mine 5" && story.api.notes["1"]?["done"] == false)
+        }
+    }
+
     /// B5. The ETag in the answer of a child belongs to the child.
     @Test(arguments: Setting.all) func aCommentsETagIsNotThatOfItsNote(_ setting: Setting) async throws {
         try await Story.with(setting) { story in

@@ -33,8 +33,8 @@ final class StoryAPI: Sendable {
         let body: JSONValue?
     }
 
-    /// The time that the deletion of the collection takes before it is applied.
-    static let slowDeletion = Duration.milliseconds(800)
+    /// The time that the deletion of the collection, and an action after `slowActions()`, take before they are applied.
+    static let slowTime = Duration.milliseconds(800)
 
     private let state: Mutex<StoryState>
     private let listener = Mutex<RawServer?>(nil)
@@ -61,6 +61,9 @@ final class StoryAPI: Sendable {
     /// Answers every further PATCH in this way and without effect; nil ends that.
     func answerPatches(_ answer: (status: Int, body: JSONValue)?) { state.withLock { $0.canned = answer } }
 
+    /// Makes every further action slow.
+    func slowActions() { state.withLock { $0.slowActions = true } }
+
     /// Listens, on the same port as before if there was one. Returns the port.
     @discardableResult
     func open(port: Int = 0) async throws -> Int {
@@ -71,7 +74,7 @@ final class StoryAPI: Sendable {
                 let bytes = try await connection.read(bytes: head["content-length"].flatMap { Int($0) } ?? 0)
                 let words = text.split(separator: " ", maxSplits: 2).map { String($0) }
                 let request = Request(method: words[0], path: words[1], head: head, body: try? JSONValue.parse(bytes))
-                if request.method == "DELETE", request.path == "/v1/notes" { try await Task.sleep(for: Self.slowDeletion) }
+                if state.withLock({ $0.isSlow(request) }) { try await Task.sleep(for: Self.slowTime) }
                 try await connection.send(state.withLock { $0.arrive(request) })
             }
         }

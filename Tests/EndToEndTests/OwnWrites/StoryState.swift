@@ -11,6 +11,7 @@ struct StoryState {
     var comments: [JSONValue] = []
     var log: [StoryAPI.Request] = []
     var canned: (status: Int, body: JSONValue)?
+    var slowActions = false
     private var known: [String: String] = [:]
     private var lastID = 0
 
@@ -28,6 +29,10 @@ struct StoryState {
         lastID += 1
         set(String(lastID), note)
         return String(lastID)
+    }
+
+    func isSlow(_ request: StoryAPI.Request) -> Bool {
+        request.method == "DELETE" && request.path == "/v1/notes" || slowActions && request.path.hasSuffix("/toggle")
     }
 
     mutating func arrive(_ request: StoryAPI.Request) -> String {

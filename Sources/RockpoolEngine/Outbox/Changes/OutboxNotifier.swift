@@ -18,6 +18,8 @@ package final class OutboxNotifier: Sendable {
     let overlay = WriteOverlay()
     /// Lanes that wait for an attempt that may still execute.
     let laneHolds = LaneHolds()
+    /// Lanes whose last delivery is not yet in the copies.
+    let effectsUnderWay = EffectsUnderWay()
     /// Upstreams that demand a pause.
     let pauses = UpstreamPauses()
 

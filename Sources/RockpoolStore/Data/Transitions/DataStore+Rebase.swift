@@ -9,11 +9,12 @@ extension DataStore {
         try await reading { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT seq, base_etag, base_seq FROM op WHERE upstream = ? AND entity = ? AND principal = ? AND seq > ?
+                    SELECT seq, base_etag, base_seq FROM op WHERE upstream = ? AND lane = ? AND entity = ? AND principal = ? AND seq > ?
                         AND state NOT IN (\(OperationRow.endedStates)) AND method <> 'POST' AND (base_seq IS NULL OR base_seq < ?)
                     """)
             let arguments: StatementArguments = [
-                operation.upstream, operation.entity ?? "", operation.principal ?? "", operation.sequence, operation.sequence,
+                operation.upstream, operation.lane, operation.entity ?? "", operation.principal ?? "", operation.sequence,
+                operation.sequence,
             ]
             return try Row.fetchAll(statement, arguments: arguments).map { row in
                 var columns = RowReader(row)

@@ -1,0 +1,33 @@
+// Deliveries that have ended in the outbox and are not yet in the copies (docs/outbox.md#effects).
+import RockpoolCore
+import Synchronization
+
+/// The lanes in which the effects of a client's delivery are being noted. The next write of that client waits for them, because otherwise it
+/// would build on the copy from before the delivery.
+final class EffectsUnderWay: Sendable {
+    private struct Lane: Hashable {
+        var upstream: String
+        var name: String
+        var principal: String?
+    }
+
+    private let lanes = Mutex<[Lane: Int]>([:])
+
+    func begin(_ operation: QueuedWrite) {
+        let lane = Lane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
+        lanes.withLock { $0[lane, default: 0] += 1 }
+    }
+
+    /// Ends one delivery's effects. Call it before the operation's new state is published: that event ends the wait.
+    func end(_ operation: QueuedWrite) {
+        let lane = Lane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
+        lanes.withLock { lanes in
+            let count = (lanes[lane] ?? 1) - 1
+            lanes[lane] = count == 0 ? nil : count
+        }
+    }
+
+    func contains(upstream: String, lane: String, principal: String?) -> Bool {
+        lanes.withLock { $0[Lane(upstream: upstream, name: lane, principal: principal)] != nil }
+    }
+}
