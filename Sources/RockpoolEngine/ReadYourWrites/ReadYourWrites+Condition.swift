@@ -17,15 +17,16 @@ extension ReadYourWrites {
         let copies = entries.filter(\.response.isKnownState)
         let latest = copies.max { $0.response.includesWritesUntil < $1.response.includesWritesUntil }
         let absence = entries.filter(\.response.isOwnAbsence).map(\.response.includesWritesUntil).max()
-        let writes = await foldedWrites(in: view, fetchedAt: latest?.response.includesWritesUntil ?? absence)
-        var value: JSONValue?
+        let listed = latest == nil && absence == nil ? await lists.item(in: view, for: context) : nil
+        let writes = await foldedWrites(in: view, fetchedAt: latest?.response.includesWritesUntil ?? absence ?? listed?.at)
+        var value = listed.map { view.resource.body(of: $0.element) }
         if !writes.isEmpty, let latest, let bytes = try? await reads.lookup.content(of: latest, limit: Int(OutboundWrites.baseLimit)) {
             value = try? JSONValue.parse(bytes)
         }
         let pending = writes.contains { !$0.isDelivered }
         let state =
             switch ItemFold.fold(value, with: writes, resource: view.resource) {
-            case .unchanged where latest != nil:
+            case .unchanged where latest != nil || listed != nil:
                 LocalCondition(presence: .present, tags: copies.compactMap { $0.response.head.fields[.eTag].flatMap { EntityTag($0) } })
             case .unchanged: LocalCondition(presence: absence == nil ? .unknown : .absent)
             case .present(_, let last, _): LocalCondition(presence: .present, lastPending: pending ? last : nil)

@@ -47,4 +47,16 @@ import Testing
             try await #expect(story.get("/v1/notes/1").json?["status"] == "theirs")
         }
     }
+
+    /// RFC 9110 §13.1.2. What a list shows exists.
+    @Test func anItemOfTheListForbidsToBeCreated() async throws {
+        try await Story.with(Setting(promise: "optimistic")) { story in
+            try await #expect(story.get("/v1/notes").status == 200)
+            try await story.device.network("offline")
+            let put = try await story.device.gateway.send("PUT", "/v1/notes/2", Story.base, fields: ["If-None-Match: *"])
+            #expect(put.status == 412, "\(put.status) \(put.text)")
+            let tagged = try await story.device.gateway.send("PUT", "/v1/notes/2", Story.base, fields: ["If-Match: \"2-1\""])
+            #expect(tagged.status == 200, "only the upstream knows the version: \(tagged.status) \(tagged.text)")
+        }
+    }
 }
