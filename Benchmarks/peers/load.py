@@ -1,6 +1,7 @@
-"""The load: wrk with 64 connections, the same eight request headers for every proxy, and its counters."""
+"""The load: wrk, or h2load for HTTP/2, with 64 connections, the same eight request headers for every proxy, and its counters."""
 
 import os
+import re
 import resource
 import subprocess
 from dataclasses import dataclass
@@ -41,14 +42,14 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """The counters of wrk for one round."""
+    """The counters of one round."""
 
     requests: int
     bytes: int
     seconds: float
     p50: float  # milliseconds
     p99: float
-    cpu: float  # seconds of wrk itself
+    cpu: float  # seconds of the load itself
 
 
 def request_target(proxy, workload, path):
@@ -56,7 +57,8 @@ def request_target(proxy, workload, path):
     if workload.forward:
         authority = f"127.0.0.1:{proxy.origin.port}"
         return proxy.forward, f"http://{authority}{path}", authority
-    return proxy.gateway, path, f"127.0.0.1:{proxy.gateway}"
+    port = proxy.gateway if workload.protocol == "http" else proxy.secure
+    return port, path, f"127.0.0.1:{port}"
 
 
 def request_fields(workload, host, tag=None):
@@ -66,22 +68,51 @@ def request_fields(workload, host, tag=None):
 
 
 def run(proxy, workload, path, seconds, core, folder, tag=None):
-    """Runs one round of wrk; every response must be a 2xx or a 304."""
+    """Runs one round of the load; every response must be a 2xx or a 304."""
     port, target, host = request_target(proxy, workload, path)
     fields = request_fields(workload, host, tag)
-    headers = ", ".join(f"""["{name}"] = '{value}'""" for name, value in fields.items())
-    script = os.path.join(folder, "load.lua")
-    with open(script, "w") as file:
-        file.write(SCRIPT.format(headers=headers, path=target, numbered=NUMBERED if workload.distinct else ""))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", script, f"http://127.0.0.1:{port}/"]
-    output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
+    load = h2load if workload.protocol == "h2" else wrk
+    scheme = "http" if workload.protocol == "http" else "https"
+    counted = load(f"{scheme}://127.0.0.1:{port}", target, fields, workload.distinct, seconds, core, folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = [line.split()[1:] for line in output.stdout.splitlines() if line.startswith("RESULT ")]
-    if not found:
-        raise BenchmarkError(f"wrk counted nothing at {proxy.name}: {output.stderr.strip() or output.stdout.strip()}")
-    requests, size, microseconds, p50, p99, errors = map(int, found[0])
+    requests, size, microseconds, p50, p99, errors = counted
     if errors or not requests:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {errors} of {requests} requests failed")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Load(requests, size, microseconds / 1e6, p50 / 1000, p99 / 1000, cpu)
+
+
+def wrk(origin, target, fields, distinct, seconds, core, folder):
+    """The counters of one run of wrk: requests, bytes, microseconds, p50 and p99 in microseconds, errors."""
+    headers = ", ".join(f"""["{name}"] = '{value}'""" for name, value in fields.items())
+    script = os.path.join(folder, "load.lua")
+    with open(script, "w") as file:
+        file.write(SCRIPT.format(headers=headers, path=target, numbered=NUMBERED if distinct else ""))
+    command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", script, f"{origin}/"]
+    output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
+    found = [line.split()[1:] for line in output.stdout.splitlines() if line.startswith("RESULT ")]
+    if not found:
+        raise BenchmarkError(f"wrk counted nothing at {origin}: {output.stderr.strip() or output.stdout.strip()}")
+    return tuple(map(int, found[0]))
+
+
+def h2load(origin, target, fields, _, seconds, core, folder):
+    """The same of one run of h2load: 16 connections with four streams each."""
+    log = os.path.join(folder, "h2load.log")
+    if os.path.exists(log):
+        os.unlink(log)  # h2load appends.
+    headers = [word for name, value in fields.items() if name != "Host" for word in ("-H", f"{name.lower()}: {value}")]
+    command = ["taskset", "-c", str(core), "h2load", "-t1", f"-c{CONNECTIONS // 4}", "-m4", f"-D{seconds}", f"--log-file={log}", *headers]
+    output = subprocess.run(
+        [*command, f"{origin}{target}"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60
+    )
+    summary = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded", output.stdout)
+    traffic = re.search(r"traffic: .*?\((\d+)\) total", output.stdout)
+    if not summary or not traffic:
+        raise BenchmarkError(f"h2load counted nothing at {origin}: {output.stderr.strip() or output.stdout.strip()}")
+    done, succeeded = map(int, summary.groups())
+    with open(log) as file:
+        times = sorted(int(line.split()[2]) for line in file if line.strip())
+    percentile = lambda share: times[min(len(times) - 1, int(len(times) * share))] if times else 0  # noqa: E731
+    return done, int(traffic.group(1)), int(seconds * 1e6), percentile(0.5), percentile(0.99), done - succeeded

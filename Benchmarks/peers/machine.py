@@ -24,6 +24,9 @@ PACKAGES = {
     "squid": ["squid"],
     "varnishd": ["varnish", "gcc", "libc6-dev"],
     "wrk": ["wrk"],
+    "h2load": ["nghttp2-client"],
+    "curl": ["curl"],
+    "openssl": ["openssl"],
     "taskset": ["util-linux"],
 }
 

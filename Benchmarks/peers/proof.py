@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import http.client
+import ssl
+import subprocess
 
 import load
 from servers import BenchmarkError
@@ -11,7 +13,13 @@ from servers import BenchmarkError
 def fetch(proxy, workload, path, tag=None):
     """The status, headers and body of one request, sent as wrk sends it."""
     port, target, host = load.request_target(proxy, workload, path)
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    if workload.protocol == "h2":
+        return fetch_h2(f"https://127.0.0.1:{port}{target}", load.request_fields(workload, host, tag))
+    if workload.protocol == "tls":
+        # The certificate is not what is measured.
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=ssl._create_unverified_context())
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
         for name, value in load.request_fields(workload, host, tag).items():
@@ -21,6 +29,21 @@ def fetch(proxy, workload, path, tag=None):
         return response.status, response.headers, response.read()
     finally:
         connection.close()
+
+
+def fetch_h2(url, fields):
+    """The same over HTTP/2, by curl."""
+    words = [word for name, value in fields.items() if name != "Host" for word in ("-H", f"{name}: {value}")]
+    answer = subprocess.run(["curl", "-sk", "--http2", "-i", *words, url], capture_output=True, timeout=10, check=True).stdout
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    if not status.startswith("HTTP/2 "):
+        raise BenchmarkError(f"{url}: {status}, not HTTP/2")
+    headers = http.client.HTTPMessage()
+    for line in lines:
+        name, _, value = line.partition(": ")
+        headers[name] = value
+    return int(status.split()[1]), headers, body
 
 
 def check(proxy, workload, path, digest, hit, tag=None):

@@ -2,13 +2,15 @@
 
 import os
 import pwd
+import subprocess
 
 from origin import nginx_user
 from servers import Server, free_ports
 
 
 class Proxy:
-    """A running proxy. `gateway` replaces the origin; `forward`, if supported, takes absolute-form targets."""
+    """A running proxy. `gateway` replaces the origin, `secure` too, with TLS and HTTP/2, if supported; `forward`, if supported, takes
+    absolute-form targets."""
 
     name = ""
     program = ""
@@ -17,7 +19,7 @@ class Proxy:
     def __init__(self, origin, folder, core):
         self.folder = folder
         self.origin = origin
-        self.gateway, self.forward, self.spare = free_ports(3)
+        self.gateway, self.forward, self.spare, self.secure = free_ports(4)
         self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
 
     def prepare(self):
@@ -54,19 +56,28 @@ upstreams:
     origin: http://127.0.0.1:{origin}
     gateway: 127.0.0.1:{gateway}
     policy: standard
+  - name: secure
+    origin: http://localhost:{origin}
+    gateway: {{ listen: 127.0.0.1:{secure}, tls: auto }}
+    policy: standard
 """
 
     def prepare(self):
         path = self.write(
             "rockpool.yaml",
             self.CONFIGURATION.format(
-                forward=self.forward, spare=self.spare, folder=self.folder, origin=self.origin.port, gateway=self.gateway
+                forward=self.forward,
+                spare=self.spare,
+                folder=self.folder,
+                origin=self.origin.port,
+                gateway=self.gateway,
+                secure=self.secure,
             ),
         )
         return [os.path.abspath(self.program), "serve", "--config", path]
 
     def listening(self):
-        return [self.gateway, self.forward]
+        return [self.gateway, self.forward, self.secure]
 
     def is_hit(self, headers):
         return "; hit" in headers.get("Cache-Status", "") and "Age" in headers
@@ -87,8 +98,10 @@ http {{
     open_file_cache max=10000 inactive=10m; open_file_cache_valid 10m;
     proxy_cache_path cache levels=1:2 keys_zone=bench:64m max_size=2g inactive=1h use_temp_path=off;
     upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; keepalive_requests 100000000; }}
+    ssl_certificate leaf.pem; ssl_certificate_key leaf.key; http2_max_requests 100000000;
     server {{
         listen 127.0.0.1:{gateway} backlog=4096;
+        listen 127.0.0.1:{secure} ssl http2 backlog=4096;
         location / {{
             proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_cache bench; add_header X-Cache $upstream_cache_status;
@@ -103,7 +116,11 @@ http {{
 """
 
     def prepare(self):
-        self.write("nginx.conf", self.CONFIGURATION.format(origin=self.origin.port, gateway=self.gateway, user=nginx_user()))
+        # The kind of key that Rockpool's certificates have.
+        request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench -keyout leaf.key -out leaf.pem"
+        subprocess.run(request.split(), cwd=self.folder, check=True, capture_output=True)
+        ports = {"origin": self.origin.port, "gateway": self.gateway, "secure": self.secure}
+        self.write("nginx.conf", self.CONFIGURATION.format(user=nginx_user(), **ports))
         return ["nginx", "-p", self.folder, "-e", "stderr", "-c", "nginx.conf"]
 
     def is_hit(self, headers):

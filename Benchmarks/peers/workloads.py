@@ -28,6 +28,7 @@ class Workload:
     fields: dict = field(default_factory=dict)  # further request fields
     conditional: bool = False  # with the ETag of the stored response, so that the answer is a 304
     digest: str = ""  # of the body that each response has, if it is not the whole
+    protocol: str = "http"  # or tls: HTTP/1.1 over TLS; or h2: HTTP/2 over TLS
 
     @property
     def distinct(self):
@@ -62,10 +63,22 @@ ALL = {
         hit("private-1k", "private hit, 1 KB, by identity", Target("cpu", "nginx", 0.75), path="/private/1k", fields=BEARER),
         hit("conditional-1k", "304 to a bearer", Target("cpu", "nginx", 1), fields=BEARER, conditional=True, digest="empty"),
         hit("range-1k", "one range of 1 KB", Target("cpu", "nginx", 1), fields={"Range": "bytes=100-299"}, digest="1k-range"),
+        hit("tls-1k", "hot hit, 1 KB, TLS", Target("cpu", "nginx", 1), protocol="tls"),
+        hit("tls-bearer-1k", "hot hit, 1 KB, TLS, bearer token", Target("cpu", "nginx", 1), fields=BEARER, protocol="tls"),
+        hit("h2-1k", "hot hit, 1 KB, HTTP/2", Target("cpu", "nginx", 2), protocol="h2"),
+        hit("h2-bearer-1k", "hot hit, 1 KB, HTTP/2, bearer token", Target("cpu", "nginx", 2), fields=BEARER, protocol="h2"),
         Workload("forward-hit-1k", "hot hit, 1 KB, forward proxy", "/hit/1k", "1k", "hit", (Target("cpu", "squid", 0.5),), True),
         Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),), True),
     )
 }
 
-# The proxies that support forward proxying.
+# The proxies that support forward proxying, and those that support TLS and HTTP/2 as they are packaged.
 FORWARD_PROXIES = ("rockpool", "squid")
+SECURE_PROXIES = ("rockpool", "nginx")
+
+
+def supports(proxy, workload):
+    """True if the proxy can serve the workload."""
+    if workload.protocol != "http":
+        return proxy in SECURE_PROXIES
+    return not workload.forward or proxy in FORWARD_PROXIES

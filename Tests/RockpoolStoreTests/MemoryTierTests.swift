@@ -35,7 +35,8 @@ struct MemoryTierTests {
 
     private func message(_ head: String, body: ByteBuffer?, epoch: UInt64 = 0) -> HotMessage {
         HotMessage(
-            head: ByteBuffer(string: head), body: body, isStale: false, validFrom: now, validUntil: now + .milliseconds(10), epoch: epoch)
+            head: ByteBuffer(string: head), body: body, isStale: false, validFrom: now,
+            validUntil: now + .milliseconds(10), epoch: epoch)
     }
 
     /// Returns a tier that holds one entry with its body and a hot reply.

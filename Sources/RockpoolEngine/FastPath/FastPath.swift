@@ -18,13 +18,15 @@ package struct PlainCopy: Sendable {
     }
 }
 
-/// The prepared reply to a plain request: `bytes`, then `body` unless it is already part of `bytes`.
+/// The prepared reply to a plain request: `bytes`, or `fields` over HTTP/2, then `body` unless it is already part of `bytes`.
 package struct ReadyReply: Sendable {
     package let bytes: ByteBuffer
+    package let fields: (any Sendable)?
     package let body: ByteBuffer?
 
     fileprivate init(_ message: HotMessage, isHead: Bool) {
         bytes = isHead ? message.bytes.getSlice(at: message.bytes.readerIndex, length: message.headLength) ?? message.bytes : message.bytes
+        fields = message.fields
         body = isHead ? nil : message.body
     }
 }
@@ -59,12 +61,12 @@ package final class FastPath: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: Readable from the request's first byte on.
-    ///   - listener: `host:port` of the listener that received the request.
+    ///   - listener: `host:port` of the listener that received the request, and its protocol if that is not HTTP/1.1.
     ///   - last: The last credential of the connection.
     ///   - serialise: Serialises a head; the length is that of its body, nil for a head without one.
     package func hotReply(
         to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, last: inout LastCredential,
-        serialise: (ResponseHead, Int?) -> ByteBuffer
+        serialise: (ResponseHead, Int?) -> SerialisedHead
     ) -> ReadyReply? {
         let (now, epoch) = (now(), reachability.epoch)
         let credential = last.digest(of: request, in: bytes)

@@ -1,8 +1,20 @@
 // Decides about a kept reply once a second, and serialises it (docs/architecture.md#parts *memory tier*).
 import HTTPTypes
-import NIOCore
+package import NIOCore
 import RockpoolCore
 import RockpoolStore
+
+/// A head in the form that a connection sends.
+package struct SerialisedHead: Sendable {
+    /// The head of an HTTP/1.1 message; empty over HTTP/2.
+    package let bytes: ByteBuffer
+    /// The fields of an HTTP/2 head, of the type that the connection uses; nil over HTTP/1.1.
+    package let fields: (any Sendable)?
+
+    package init(bytes: ByteBuffer) { (self.bytes, fields) = (bytes, nil) }
+
+    package init(fields: any Sendable) { (bytes, self.fields) = (ByteBuffer(), fields) }
+}
 
 /// Serialises the message of a kept reply, equal to the response of the full path at that moment.
 struct HotMessageWriter: Sendable {
@@ -23,7 +35,8 @@ struct HotMessageWriter: Sendable {
 
     /// Returns the message for one form of the reply; nil if the request needs the full path now.
     func message(
-        for hot: FastPathReply, as form: FastPathReply.Form, at now: Timestamp, epoch: UInt64, serialise: (ResponseHead, Int?) -> ByteBuffer
+        for hot: FastPathReply, as form: FastPathReply.Form, at now: Timestamp, epoch: UInt64,
+        serialise: (ResponseHead, Int?) -> SerialisedHead
     ) -> HotMessage? {
         guard let decision = decision(on: hot.basis, at: now), decision.entry.id == hot.entry.id,
             !decision.refreshesBehind || !hot.handOver(at: now), let (stored, body) = content(of: hot, as: form)
@@ -38,8 +51,9 @@ struct HotMessageWriter: Sendable {
         var reply = Reply(head: head, body: .none(length: nil), trace: trace)
         if hot.hidesTags { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
+        let serialised = serialise(reply.head, body?.readableBytes)
         return HotMessage(
-            head: serialise(reply.head, body?.readableBytes), body: body, isStale: decision.isStale, validFrom: now,
+            head: serialised.bytes, fields: serialised.fields, body: body, isStale: decision.isStale, validFrom: now,
             validUntil: now + decision.freshness.unchanging(at: now), epoch: epoch, served: hot.served)
     }
 

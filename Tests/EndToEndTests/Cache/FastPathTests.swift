@@ -24,8 +24,8 @@ import Testing
     }
 
     /// Runs `body` with a server whose declared upstream is a script.
-    private func with(_ body: (ServerProcess, RawServer) async throws -> Void) async throws {
-        let origin = try await RawServer.answering(Self.answer)
+    static func with(_ body: (ServerProcess, RawServer) async throws -> Void) async throws {
+        let origin = try await RawServer.answering(answer)
         let server = try await ServerProcess.start(ServerSettings(upstream: origin.port))
         try await body(server, origin)
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
@@ -58,20 +58,26 @@ import Testing
         let hasBody = method != "HEAD" && head.status != 304
         let length = hasBody ? head["content-length"].flatMap { Int($0) } ?? 0 : 0
         let received = String(decoding: try await client.connection.read(bytes: length), as: UTF8.self)
-        let lines = head.fields.map { field in
+        return (head.status, Self.steady(head), received)
+    }
+
+    /// The fields of a head; those that change with time are reduced to their names.
+    static func steady(_ head: MessageHead) -> [String] {
+        head.fields.map { field in
             ["age", "date"].contains(field.name)
                 ? field.name : "\(field.name): \(field.value.replacing(/ttl=-?[0-9]+/, with: "ttl"))"
         }
-        return (head.status, lines, received)
     }
 
-    private func hotHits(_ server: ServerProcess) async throws -> Int {
+    static func hotHits(_ server: ServerProcess) async throws -> Int {
         let text = try await server.get("/metrics").text
         let line = text.split(separator: "\n").first { $0.hasPrefix("rockpool_hot_hits_total") }
         return line.flatMap { Double($0.split(separator: " ").last ?? "") }.map { Int($0) } ?? 0
     }
 
-    static let requests: [(method: String, fields: [String], status: Int)] = [
+    typealias Sent = (method: String, fields: [String], status: Int)
+
+    static let requests: [Sent] = [
         ("GET", [], 200), ("HEAD", [], 200),
         ("GET", ["Authorization: Bearer one"], 200), ("GET", ["Cookie: session=one; other=two"], 200), ("GET", ["X-Api-Key: one"], 200),
         ("GET", ["If-None-Match: \"one\""], 304), ("HEAD", ["If-None-Match: \"one\""], 304),
@@ -83,8 +89,8 @@ import Testing
 
     /// Each request is sent until it is answered on the fast path, and all answers are equal.
     @Test(arguments: requests, ["/public", "/private"])
-    func aRepeatedRequestGetsTheSameAnswer(_ sent: (method: String, fields: [String], status: Int), _ path: String) async throws {
-        try await with { server, _ in
+    func aRepeatedRequestGetsTheSameAnswer(_ sent: Sent, _ path: String) async throws {
+        try await Self.with { server, _ in
             let client = try await Client(server)
             let credential = sent.fields.filter { !$0.hasPrefix("If-") && !$0.hasPrefix("Range") }
             if path == "/private", credential.isEmpty || credential[0].hasPrefix("Accept") { return }
@@ -92,10 +98,10 @@ import Testing
             let full = try await answer(client, sent.method, path, sent.fields)
             if sent.method == "HEAD" { _ = try await answer(client, "GET", path, credential) }
             try await eventually("a hot hit") {
-                let before = try await hotHits(server)
+                let before = try await Self.hotHits(server)
                 let hot = try await answer(client, sent.method, path, sent.fields)
                 #expect(hot.status == full.status && hot.fields == full.fields && hot.body == full.body)
-                return try await hotHits(server) > before
+                return try await Self.hotHits(server) > before
             }
             let mine = sent.fields.first { $0.contains(": ") }.map { String($0.split(separator: ": ")[1]) }
             let whole = path == "/private" ? mine ?? "" : Self.body
@@ -107,11 +113,11 @@ import Testing
 
     /// Private answers are never mixed up, on one connection or several, whatever the order.
     @Test func noAnswerIsAnothersOnAnyConnection() async throws {
-        try await with { server, _ in
+        try await Self.with { server, _ in
             let clients = [try await Client(server), try await Client(server)]
             let credentials = (1...8).flatMap { ["Authorization: Bearer \($0)", "Cookie: session=\($0)", "X-Api-Key: \($0)"] }
             var random = Chance(26)
-            let before = try await hotHits(server)
+            let before = try await Self.hotHits(server)
             for _ in 0..<1500 {
                 let credential = try #require(credentials.randomElement(using: &random))
                 let client = try #require(clients.randomElement(using: &random))
@@ -120,14 +126,14 @@ import Testing
             }
             let without = try await answer(clients[0], "GET", "/private", [])
             #expect(without.body.isEmpty)
-            try await #expect(hotHits(server) - before > 1000)
+            try await #expect(Self.hotHits(server) - before > 1000)
             for client in clients { await client.connection.close() }
         }
     }
 
     /// A copy that is served because the upstream is away is also repeated, with the fields that say so, until the upstream is back.
     @Test func aStaleAnswerRepeatsWhileTheUpstreamIsAway() async throws {
-        try await with { server, _ in
+        try await Self.with { server, _ in
             let client = try await Client(server)
             let bearer = ["Authorization: Bearer one"]
             _ = try await answer(client, "GET", "/short", bearer)

@@ -110,13 +110,13 @@ struct StreamTests {
         let pool = try await Pool.intercepting(rule: { _ in .held(gate, .ok("pearl", [.cacheControl: "no-store"])) })
         let client = try await connect(pool)
         _ = try await client.frame(.settings)
-        for number in 0..<HTTP2Connection.streams { try await client.send(RawFrame.get(number * 2 + 1, "/\(number)")) }
-        try await eventually("all are under way") { pool.origin.sent.count == HTTP2Connection.streams }
-        try await client.send(RawFrame.get(HTTP2Connection.streams * 2 + 1))
+        for number in 0..<HTTP2Connection.maximumStreams { try await client.send(RawFrame.get(number * 2 + 1, "/\(number)")) }
+        try await eventually("all are under way") { pool.origin.sent.count == HTTP2Connection.maximumStreams }
+        try await client.send(RawFrame.get(HTTP2Connection.maximumStreams * 2 + 1))
         let refusal = try await client.frame(.reset, .goAway)
         #expect(refusal.code == 1 || refusal.code == 7, "expected PROTOCOL_ERROR or REFUSED_STREAM")
         gate.open()
-        #expect(pool.origin.sent.count == HTTP2Connection.streams)
+        #expect(pool.origin.sent.count == HTTP2Connection.maximumStreams)
     }
 
     /// A truncated body ends its stream with a reset, never with END_STREAM (RFC 9113 §8.1).

@@ -38,8 +38,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     /// True if the current request opens a tunnel: bytes after it belong to the tunnel.
     var opensTunnel = false
 
-    init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil) {
-        (self.service, self.open, self.wire, self.backlog) = (service, open, wire, backlog)
+    /// - Parameter plain: The request of a stream, if it is a plain one.
+    init(
+        service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil, plain: PlainCopy? = nil
+    ) {
+        (self.service, self.open, self.wire, self.backlog, arriving) = (service, open, wire, backlog, plain)
         timer = DeadlineTimer(timeouts: service.timeouts, bodyRate: service.limits.bodyRate)
         writeProgress = WriteProgress(isStream: wire == .stream)
     }
@@ -265,9 +268,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 reply.ended(ReplyEnd(bytes: 0))
                 return loop.execute { me.value.finishExchange(number, staysOpen: nil) }
             }
-            guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, exchange: number) } }
-            let staysOpen = await writer.finish(reply)
-            loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
+            if writer.wire == .stream {
+                loop.execute { me.value.send(reply, by: writer, exchange: number) }
+            } else {
+                let staysOpen = await writer.finish(reply)
+                loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
+            }
             if let plain, reply.trace.verdict == .hit || reply.trace.verdict == .stale, reply.body.isAtHand {
                 await engine.fastPath.warm(plain, for: request, through: received.gateway)
             }

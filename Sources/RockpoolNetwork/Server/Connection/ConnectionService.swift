@@ -18,6 +18,9 @@ struct ConnectionService: Sendable {
     let contexts: LeafContexts
     let logger: Logger
 
+    /// True if stored replies may be sent before a request is decoded; not while every exchange is logged, because these are not.
+    var answersAtOnce: Bool { logger.logLevel > .debug && !engine.logsAccess }
+
     /// Returns the service for requests within a decrypted tunnel to `origin`.
     func inside(_ origin: OriginAddress) -> ConnectionService {
         var service = self

@@ -14,7 +14,6 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     private let engine: Engine
     private let limits: ClientLimits
     private let listener: String
-    /// False if every exchange is logged, because immediate answers are not.
     private let isOn: Bool
     /// True if the decoder is empty: the next byte it gets begins a request.
     private var isBetweenRequests = true
@@ -29,7 +28,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         engine = connection.service.engine
         limits = connection.service.limits
         listener = connection.service.resolution.listener
-        isOn = connection.service.logger.logLevel > .debug && !connection.service.engine.logsAccess
+        isOn = connection.service.answersAtOnce
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -105,7 +104,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             buffer.reserveCapacity(.kib(1))
             let framing = length.map { ReplyFraming.length(Int64($0)) } ?? .bodiless
             HeadSerializer.write(head, framing: framing, connection: nil, into: &buffer)
-            return buffer
+            return SerialisedHead(bytes: buffer)
         }
         if reply == nil {
             plain = PlainCopy(request, in: bytes, listener: listener, last: &lastCredential)

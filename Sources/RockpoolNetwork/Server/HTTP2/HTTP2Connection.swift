@@ -8,7 +8,7 @@ import RockpoolEngine
 /// Installs the handlers of an HTTP/2 connection.
 enum HTTP2Connection {
     /// The maximum number of concurrent streams (RFC 9113 §5.1.2).
-    static let streams = 100
+    static let maximumStreams = 100
     /// The initial window of a stream in bytes: request data that the client may send before it is read (§5.2).
     static let window = Int.kib(256)
     /// The longest time a client may receive nothing on any of its streams before its connection is closed; a sixth of the idle limit if
@@ -25,35 +25,36 @@ enum HTTP2Connection {
     ) throws {
         var connection = NIOHTTP2Handler.ConnectionConfiguration()
         connection.initialSettings = [
-            HTTP2Setting(parameter: .maxConcurrentStreams, value: streams),
+            HTTP2Setting(parameter: .maxConcurrentStreams, value: maximumStreams),
             HTTP2Setting(parameter: .maxHeaderListSize, value: Int(clamping: service.limits.headBytes.bytes)),
             HTTP2Setting(parameter: .initialWindowSize, value: window),
         ]
         connection.maximumSequentialContinuationFrames = continuations
-        // Larger than a stream's window, so that streams do not wait for the connection's window.
-        connection.targetWindowSize = 4 * window
         var stream = NIOHTTP2Handler.StreamConfiguration()
-        stream.targetWindowSize = window
-        // A stream is writable while it has nothing unsent (to within two bytes: both marks are exclusive).
-        stream.outboundBufferSizeHighWatermark = 2
-        stream.outboundBufferSizeLowWatermark = 1
         stream.streamResetFrameRateLimit.maximumCount = resets
+        let frames = NIOHTTP2Handler(mode: .server, connectionConfiguration: connection, streamConfiguration: stream)
         let closing = NIOHTTP2ServerConnectionManagementHandler(
             eventLoop: channel.eventLoop,
             configuration: .init(maxIdleTime: nil, maxAge: nil, maxGraceTime: nil, keepalive: nil))
         let backlog = StreamBacklog(patience: min(patience, .milliseconds(service.timeouts.idle.milliseconds / 6)))
         let count = StreamCount(service: service, open: open, backlog: backlog)
-        let frames = NIOHTTP2Handler(
-            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection, streamConfiguration: stream,
-            streamDelegate: StreamCount.Delegate(count, closing, on: channel.eventLoop)
+        let fastPath = HTTP2FastPathHandler(service: service, count: count, scheme: scheme)
+        let arrivals = NIOLoopBound(fastPath, eventLoop: channel.eventLoop)
+        // A stream is writable while it has nothing unsent (to within two bytes: both marks are exclusive).
+        let streams = HTTP2StreamMultiplexer(
+            mode: .server, channel: channel, targetWindowSize: window, outboundBufferSizeHighWatermark: 2,
+            outboundBufferSizeLowWatermark: 1
         ) { stream in
             stream.eventLoop.makeCompletedFuture {
                 try stream.pipeline.syncOperations.addHandlers([
                     StreamGate(backlog, scheme: scheme), HTTP2FramePayloadToHTTP1ServerCodec(),
-                    ConnectionHandler(service: service, open: nil, wire: .stream, backlog: backlog),
+                    ConnectionHandler(
+                        service: service, open: nil, wire: .stream, backlog: backlog, plain: arrivals.value.takeArriving()),
                 ])
             }
         }
-        try channel.pipeline.syncOperations.addHandlers([frames, count, closing])
+        let pipeline = channel.pipeline.syncOperations
+        if scheme == .https { try pipeline.addHandler(RecordBatch()) }
+        try pipeline.addHandlers([frames, fastPath, count, ConnectionWindow(target: 4 * window), streams, closing])
     }
 }

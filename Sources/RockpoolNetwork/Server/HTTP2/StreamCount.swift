@@ -12,27 +12,6 @@ final class StreamCount: ChannelInboundHandler {
 
     typealias InboundIn = HTTP2Frame
 
-    /// Receives stream events from the multiplexer, and forwards them to the handler that sends GOAWAY.
-    struct Delegate: NIOHTTP2StreamDelegate {
-        private let count: NIOLoopBound<StreamCount>
-        private let closing: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
-
-        init(_ count: StreamCount, _ closing: NIOHTTP2ServerConnectionManagementHandler, on loop: any EventLoop) {
-            self.count = NIOLoopBound(count, eventLoop: loop)
-            self.closing = closing.http2StreamDelegate
-        }
-
-        func streamCreated(_ id: HTTP2StreamID, channel: any Channel) {
-            closing.streamCreated(id, channel: channel)
-            count.value.opened()
-        }
-
-        func streamClosed(_ id: HTTP2StreamID, channel: any Channel) {
-            closing.streamClosed(id, channel: channel)
-            count.value.closed()
-        }
-    }
-
     private let timeouts: ClientTimeouts
     private let limit: Int
     private let connection: OpenConnection?
@@ -40,6 +19,8 @@ final class StreamCount: ChannelInboundHandler {
     private var open = 0
     private var total = 0
     private var isEnding = false
+    /// When a request was last answered without a channel of its own.
+    private var answeredAt = NIODeadline.distantPast
     private var timer: Scheduled<Void>?
     /// The timer of the next check; set while there are streams, and until that check when there are none.
     private var watch: Scheduled<Void>?
@@ -65,6 +46,18 @@ final class StreamCount: ChannelInboundHandler {
         FreedMemory.process.ended(open, on: context.eventLoop)
     }
 
+    /// True if a request may be answered without a channel of its own.
+    func mayAnswer(on channel: any Channel) -> Bool { !isEnding && total + 1 < limit && channel.isWritable }
+
+    /// Counts a request that was answered without a channel of its own.
+    func answeredOne() { total += 1 }
+
+    /// Notes that requests were answered without channels of their own: the connection is not idle.
+    func answeredAtOnce() {
+        answeredAt = .now()
+        if open == 0 { connection?.noteIdle(since: answeredAt) }
+    }
+
     private func opened() {
         open += 1
         total += 1
@@ -86,6 +79,8 @@ final class StreamCount: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
+        case is NIOHTTP2StreamCreatedEvent: opened()
+        case is StreamClosedEvent: closed()
         case is DrainEvent: return end(context: context)
         case let event as Unprocessed: return leave(at: event.stream, context: context)
         case let event as ChannelEvent where event == .inputClosed: return context.close(promise: nil)
@@ -95,8 +90,8 @@ final class StreamCount: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An error of one stream does not affect the others.
-        if error is NIOHTTP2Errors.StreamError { return }
+        // An error of one stream does not affect the others: the multiplexer reports it to that stream.
+        if error is NIOHTTP2Errors.StreamError { return context.fireErrorCaught(error) }
         context.close(promise: nil)
     }
 
@@ -145,6 +140,7 @@ final class StreamCount: ChannelInboundHandler {
         let wait: TimeAmount = isEnding ? .seconds(1) : .milliseconds(timeouts.idle.milliseconds)
         timer = context.eventLoop.scheduleTask(in: wait) {
             let (count, context) = me.value
+            if !count.isEnding, count.answeredAt + wait > .now() { return count.becomeIdle(context: context) }
             // Close without waiting if the client does not respond to GOAWAY.
             if count.isEnding { context.close(promise: nil) } else { count.end(context: context) }
         }

@@ -7,8 +7,10 @@ package struct HotMessage: Sendable {
     /// Maximum bytes of a body that is stored after its head in one buffer.
     package static let joinLimit = Int.kib(16)
 
-    /// The head, including a short body.
+    /// The head, including a short body; empty over HTTP/2.
     package let bytes: ByteBuffer
+    /// The fields of an HTTP/2 head, of the type that the connection uses; nil over HTTP/1.1.
+    package let fields: (any Sendable)?
     /// A longer body.
     package let body: ByteBuffer?
     /// Bytes of the head alone, which answer a HEAD.
@@ -25,13 +27,14 @@ package struct HotMessage: Sendable {
     package let epoch: UInt64
 
     package init(
-        head: ByteBuffer, body: ByteBuffer?, isStale: Bool, validFrom: Timestamp, validUntil: Timestamp, epoch: UInt64,
+        head: ByteBuffer, fields: (any Sendable)? = nil, body: ByteBuffer?, isStale: Bool, validFrom: Timestamp, validUntil: Timestamp,
+        epoch: UInt64,
         served: ServedBytes? = nil
     ) {
         (bodyLength, self.served) = (body?.readableBytes ?? 0, served)
         var bytes = head
-        headLength = head.readableBytes
-        if let body, body.readableBytes <= Self.joinLimit {
+        (headLength, self.fields) = (bytes.readableBytes, fields)
+        if fields == nil, let body, body.readableBytes <= Self.joinLimit {
             bytes.writeImmutableBuffer(body)
             self.body = nil
         } else {
