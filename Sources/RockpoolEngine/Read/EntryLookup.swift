@@ -1,6 +1,7 @@
 // The step `lookup`: the keys of a request, the stored entries under them, and the decision about their reuse (RFC 9111 §4).
 import HTTPTypes
 import Logging
+import NIOCore
 import RockpoolCore
 import RockpoolStore
 
@@ -84,4 +85,22 @@ struct EntryLookup: Sendable {
 
     /// Returns the fields as stored: each secret value is replaced by its HMAC under this installation's key.
     func veiled(_ fields: HTTPFields) -> HTTPFields { Vary.veiled(fields) { data.identityName($0.utf8) } }
+}
+
+extension EntryLookup {
+    /// Returns the entry's whole body, decoded from `gzip` or `deflate`; nil if it is gone, in another coding, only a part, or longer than
+    /// `limit` bytes.
+    /// - Throws: `FileError`, `DatabaseError`.
+    func content(of entry: CacheEntry, limit: Int) async throws -> [UInt8]? {
+        guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await cache.body(of: entry) else {
+            return nil
+        }
+        guard entry.response.head.fields.contains(.contentEncoding) else {
+            return Array(try await cache.read(0..<entry.response.bodyLength, of: body).readableBytesView)
+        }
+        guard ContentCoding.canBeDecoded(entry.response.head) else { return nil }
+        let decoded = DecodedBody(body, in: cache)
+        guard await decoded.begin(), let all = try? await decoded.collect(upTo: limit), all.isWhole else { return nil }
+        return Array(all.bytes.readableBytesView)
+    }
 }

@@ -18,6 +18,8 @@ package final class ReadPipeline: Sendable {
     let portal: PortalCheck
     /// Fetches in progress; one fetch serves all clients that request the same.
     let inFlight = InFlightFetches()
+    /// Transfers under way, as parts of the bodies that requests are answered with.
+    let running = RunningParts()
     let credentials: Credentials
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
@@ -112,9 +114,11 @@ package final class ReadPipeline: Sendable {
         let sent = forwarding.selected == nil ? context.request : context.request.unconditional
         let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: sent.fields))
         if let obstacle = RequestCollapsing.obstacleToLeading(sent, hasBody: hasBody, wishes: wishes) {
-            if obstacle == .range, let reply = await readAlong(for: &context, by: forwarding) { return reply }
-            return await fetchAlone(for: &context, by: forwarding)
+            guard obstacle == .range else { return await fetchAlone(for: &context, by: forwarding) }
+            if let reply = await readAlong(for: &context, by: forwarding) { return reply }
+            return await fetchRange(for: &context, by: forwarding)
         }
+        if let reply = await assembled(for: &context, by: forwarding) { return reply }
         let mayFollow = RequestCollapsing.obstacleToFollowing(sent, hasBody: hasBody, wishes: wishes) == nil
         var key = context.fetchKey(varyingBy: forwarding.varyNames)
         // Each iteration knows more of the fields by which the responses vary.
@@ -137,7 +141,7 @@ package final class ReadPipeline: Sendable {
         return await fetchAlone(for: &context, by: forwarding)
     }
 
-    private func fetchAlone(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
+    func fetchAlone(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         context.trace.fetchedAt = now()
         return await reply(to: await fetchOrRevalidate(for: &context, by: forwarding), for: &context, by: forwarding)
     }
@@ -166,7 +170,11 @@ package final class ReadPipeline: Sendable {
         for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
     ) async -> FetchOutcome {
         let sentAt = now()
-        let end: @Sendable () -> Void = { [inFlight] in if let key { inFlight.leave(key: key) } }
+        let part = (number: running.number(), base: context.fetchKey().base)
+        let end: @Sendable () -> Void = { [inFlight, running] in
+            if let key { inFlight.leave(key: key) } else { inFlight.touch(part.base) }
+            running.remove(part.number)
+        }
         do {
             let received = try await fetch(
                 forwarding.head(of: context.request), body: context.outboundBody, for: &context, stored: forwarding.found.map(\.response))
@@ -201,6 +209,7 @@ package final class ReadPipeline: Sendable {
             }
             let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved, onEnd: end)
             context.trace = proved.trace
+            register(fetched, as: part.number, for: proved, by: forwarding)
             if !fetched.isSuspect { fetchWhole(after: received.head, length: received.length, for: context, by: forwarding) }
             if fetched.stored == nil {
                 if key != nil, fetched.isLastingRefusal { inFlight.note(uncollapsible: context.fetchKey().base, now: now()) }
@@ -245,7 +254,7 @@ package final class ReadPipeline: Sendable {
     // MARK: the reply
 
     /// Returns the reply to the client that has caused the fetch.
-    private func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
+    func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         switch outcome {
         case .validated(let entry, let own):
             context.trace.verdict = .revalidated

@@ -7,4 +7,6 @@ struct FetchKey: Hashable, Sendable {
     let base: CacheKey
     /// The values of the fields that select among several responses, if known (`Vary.variantKey`).
     var variant = ""
+    /// True for the first request for a range: others wait until its response names the representation.
+    var opensRanges = false
 }

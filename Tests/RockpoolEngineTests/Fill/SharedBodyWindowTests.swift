@@ -21,6 +21,8 @@ private final class Window {
     func advance(_ reader: Int, by count: Int) { machine.advance(reader, by: count) }
     func append(_ chunk: ByteBuffer, isCopied: Bool) { _ = machine.append(chunk, isCopied: isCopied) }
     func finish(_ ending: SharedBodyWindow.Ending) { machine.finish(ending) }
+    func cut(at position: Int64) -> Bool { machine.cut(at: position) }
+    var untilCut: Int64? { machine.untilCut }
 }
 
 @Suite struct BodyWindowTests {
@@ -36,6 +38,19 @@ private final class Window {
         #expect(window.next(b) == .pull)
         #expect(window.next(a) == .chunk(Self.chunk))
         #expect(window.next(a) == .wait(version: window.version))
+    }
+
+    @Test func aCutTransferEndsForEachReaderWhereItIs() throws {
+        let window = Window()
+        let reader = try #require(window.join())
+        #expect(window.cut(at: 15) && window.untilCut == 15)
+        #expect(window.next(reader) == .pull)
+        window.append(Self.chunk, isCopied: true)
+        #expect(window.untilCut == 5 && !window.cut(at: 10) && !window.cut(at: 20))
+        #expect(window.next(reader) == .chunk(Self.chunk))
+        window.finish(.cut)
+        #expect(window.next(reader) == .cut(at: 10))
+        #expect(!window.cut(at: 12))
     }
 
     @Test func aWaitEndsWithEveryChange() throws {

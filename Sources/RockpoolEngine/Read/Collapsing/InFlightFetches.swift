@@ -67,6 +67,9 @@ final class InFlightFetches: Sendable {
         }
     }
 
+    /// Records that the store has changed for a key.
+    func touch(_ key: CacheKey) { state.withLock { $0.epochs[Self.slot(of: key)] &+= 1 } }
+
     /// Records that a response could not be shared, so that the next requests do not wait for one.
     func note(uncollapsible key: CacheKey, now: Timestamp) { state.withLock { $0.uncollapsible.note(key, now: now) } }
 

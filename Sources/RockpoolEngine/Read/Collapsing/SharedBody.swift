@@ -25,6 +25,8 @@ final class SharedBody: Sendable {
         var window: SharedBodyWindow
         var waiting: [CheckedContinuation<Void, Never>] = []
         var isStoring = true
+        /// Returns the bytes from a position on, for readers of a transfer that was cut.
+        var rest: (@Sendable (Int64) -> any BodySource)?
 
         /// Stops storing the copy. Returns true if it was being stored until now.
         mutating func giveUp() -> Bool {
@@ -60,12 +62,22 @@ final class SharedBody: Sendable {
     /// Number of bytes received, including a prefix.
     var received: Int64 { state.withLock(\.window.end) }
 
+    /// Permits to cut the transfer. Called once, before a reader begins.
+    /// - Parameter rest: Returns the bytes from a position on, from elsewhere.
+    func mayBeCut(continuing rest: @escaping @Sendable (Int64) -> any BodySource) { state.withLock { $0.rest = rest } }
+
+    /// Ends the transfer before `position`, which another one brings sooner; its readers continue there.
+    /// - Returns: False if the transfer has come that far, or cannot be cut.
+    func cut(at position: Int64) -> Bool { state.withLock { $0.rest != nil && $0.isStoring && $0.window.cut(at: position) } }
+
     // MARK: reading
 
     /// One reader of the body. Leaves when it is deallocated.
     final class Reader: BodySource {
         private let body: SharedBody
         private let number: Int
+        /// What follows the end of a transfer that was cut.
+        private let rest = Mutex<(any BodySource)?>(nil)
 
         fileprivate init(_ body: SharedBody, number: Int) {
             self.body = body
@@ -73,31 +85,52 @@ final class SharedBody: Sendable {
         }
 
         func next() async throws(TransferFailure) -> ByteBuffer? {
+            if let rest = rest.withLock(\.self) { return try await rest.next() }
             let result = await withTaskCancellationHandler {
                 await body.next(for: number)
             } onCancel: {
                 abandon()
             }
-            return try result.get()
+            switch try result.get() {
+            case .chunk(let chunk): return chunk
+            case .end: return nil
+            case .cut(let position):
+                guard let following = body.rest(from: position) else { throw .copyLost }
+                rest.withLock { $0 = following }
+                body.leave(reader: number)
+                return try await following.next()
+            }
         }
 
-        func abandon() { body.leave(reader: number) }
+        func abandon() {
+            body.leave(reader: number)
+            rest.withLock(\.self)?.abandon()
+        }
 
         deinit { body.leave(reader: number) }
     }
 
-    private func next(for reader: Int) async -> Result<ByteBuffer?, TransferFailure> {
+    fileprivate enum Received {
+        case chunk(ByteBuffer)
+        case end
+        case cut(at: Int64)
+    }
+
+    private func rest(from position: Int64) -> (any BodySource)? { state.withLock(\.rest)?(position) }
+
+    private func next(for reader: Int) async -> Result<Received, TransferFailure> {
         while true {
             switch change({ $0.next(for: reader) }) {
-            case .chunk(let chunk): return .success(chunk)
-            case .end: return .success(nil)
+            case .chunk(let chunk): return .success(.chunk(chunk))
+            case .end: return .success(.end)
+            case .cut(let position): return .success(.cut(at: position))
             case .failed(let failure): return .failure(failure)
             case .pull: await pull()
             case .wait(let version): await wait(for: version)
             case .reread(let offset):
                 guard let chunk = try? await writer.read(at: offset, upTo: .kib(64)) else { return .failure(.copyLost) }
                 change { $0.advance(reader, by: chunk.readableBytes) }
-                return .success(chunk)
+                return .success(.chunk(chunk))
             }
         }
     }
@@ -146,16 +179,25 @@ final class SharedBody: Sendable {
 
     /// Fetches the rest without a client, as long as the copy is stored.
     private func finish() async {
-        guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(with: .failed(.cancelled)) }
-        while state.withLock(\.isStoring), let chunk = try? await reader.next(), chunk.readableBytes > 0 {}
+        guard let reader = state.withLock({ $0.window.join(at: $0.window.end) }) else { return await end(with: .failed(.cancelled)) }
+        // Not beyond a cut: no client wants what follows.
+        while state.withLock(\.isStoring), case .success(.chunk(let chunk)) = await next(for: reader), chunk.readableBytes > 0 {}
+        leave(reader: reader)
     }
 
     // MARK: fetching
 
     /// Fetches one chunk for all readers. Not cancelled when the reader that runs it leaves.
     private func pull() async {
+        if state.withLock(\.window.untilCut) == 0 {
+            source.abandon()
+            return await end(with: .cut)
+        }
         do throws(TransferFailure) {
-            guard let chunk = try await source.nextWhateverHappens() else { return await end(with: .whole) }
+            guard var chunk = try await source.nextWhateverHappens() else { return await end(with: .whole) }
+            if let left = state.withLock(\.window.untilCut), left > 0, Int64(chunk.readableBytes) > left {
+                chunk = chunk.readSlice(length: Int(left)) ?? chunk
+            }
             let isCopied = await copy(chunk)
             // After the last byte a client may send the same request at once, and `Cache-Status` has promised `stored`: finish the copy
             // first.
@@ -202,7 +244,7 @@ final class SharedBody: Sendable {
         do {
             switch ending {
             case .whole: try await storing.whole(writer)
-            case .failed: try await storing.interrupted(writer)
+            case .failed, .cut: try await storing.interrupted(writer)
             }
         } catch is WholeIsStored {
             // Another transfer has stored the whole first.

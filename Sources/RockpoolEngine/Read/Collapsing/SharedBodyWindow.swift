@@ -17,12 +17,16 @@ struct SharedBodyWindow {
         /// Read from the copy in the cache.
         case reread(offset: Int64)
         case end
+        /// The transfer has ended before this byte, on request.
+        case cut(at: Int64)
         case failed(TransferFailure)
     }
 
     /// The end of the body.
     enum Ending: Equatable {
         case whole
+        /// The transfer was ended because others bring what follows.
+        case cut
         case failed(TransferFailure)
     }
 
@@ -39,6 +43,8 @@ struct SharedBodyWindow {
     /// Number of bytes received, including a prefix.
     private(set) var end: Int64
     private(set) var ending: Ending?
+    /// The position at which the transfer ends although the body goes on; nil for its end.
+    private(set) var cutPosition: Int64?
     /// True if every byte received is also in the cache's copy.
     private(set) var isCopied = true
     /// Incremented by every change that may end a wait.
@@ -98,6 +104,7 @@ struct SharedBodyWindow {
         if offset < end { return .chunk(take(for: reader, from: offset)) }
         switch ending {
         case .whole: return .end
+        case .cut: return .cut(at: offset)
         case .failed(let failure): return .failed(failure)
         case nil: break
         }
@@ -105,6 +112,16 @@ struct SharedBodyWindow {
         isPulling = true
         return .pull
     }
+
+    /// Ends the transfer before `position`. Returns false if its bytes have been received, or the body has ended.
+    mutating func cut(at position: Int64) -> Bool {
+        guard ending == nil, closing == nil, isCopied, position > end, position < cutPosition ?? .max else { return false }
+        cutPosition = position
+        return true
+    }
+
+    /// Number of bytes until the cut; nil without one.
+    var untilCut: Int64? { cutPosition.map { max(0, $0 - end) } }
 
     /// Records that a reader has read `count` bytes from the copy.
     mutating func advance(_ reader: Int, by count: Int) {

@@ -1,0 +1,113 @@
+// The transfers under way, as bytes of a representation: requests for other bytes of it read along, or request the bytes that no transfer
+// brings (docs/caching.md#ranges).
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The bytes that are being received, by key.
+final class RunningParts: Sendable {
+    /// One transfer.
+    struct Part: Sendable {
+        enum State: Sendable {
+            /// The head has not arrived.
+            case requested(CoalescedFetch)
+            /// The response as stored, and its body.
+            case arriving(StoredResponse, SharedBody)
+        }
+
+        let number: Int
+        let key: CacheKey
+        let representation: Representation
+        /// Positions in the whole.
+        var range: Range<Int64>
+        var state: State
+    }
+
+    /// The way to get the bytes at a position.
+    enum Way {
+        /// Read along with a transfer that brings them, up to a position.
+        case read(SharedBody.Reader, upTo: Int64)
+        /// Wait for the head of a transfer.
+        case wait(CoalescedFetch)
+        /// No transfer brings them, nor any byte before this position.
+        case none(before: Int64)
+    }
+
+    private struct State {
+        var numbers = 0
+        var parts: [CacheKey: [Part]] = [:]
+        var keys: [Int: CacheKey] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Reserves the number of a part, by which it is removed.
+    func number() -> Int {
+        state.withLock { state in
+            state.numbers += 1
+            return state.numbers
+        }
+    }
+
+    func add(_ part: Part) {
+        state.withLock { state in
+            state.keys[part.number] = part.key
+            state.parts[part.key, default: []].append(part)
+        }
+    }
+
+    /// Removes a part that has been stored, or has failed; does nothing if there is none of this number.
+    func remove(_ number: Int) {
+        state.withLock { state in
+            guard let key = state.keys.removeValue(forKey: number) else { return }
+            state.parts[key]?.removeAll { $0.number == number }
+            if state.parts[key]?.isEmpty == true { state.parts[key] = nil }
+        }
+    }
+
+    /// Returns the parts under a key.
+    func parts(of key: CacheKey) -> [Part] { state.withLock { $0.parts[key] ?? [] } }
+
+    /// Registers a request for bytes from `range.lowerBound`, at most up to the next part.
+    /// - Returns: The part to request; nil if a transfer brings the first byte by now.
+    func claim(_ range: Range<Int64>, of representation: Representation, key: CacheKey, by fetch: CoalescedFetch) -> Part? {
+        state.withLock { state in
+            let parts = (state.parts[key] ?? []).filter { $0.representation == representation }
+            guard !parts.contains(where: { $0.range.contains(range.lowerBound) }) else { return nil }
+            let next = parts.map(\.range.lowerBound).filter { $0 > range.lowerBound }.min() ?? range.upperBound
+            state.numbers += 1
+            let part = Part(
+                number: state.numbers, key: key, representation: representation,
+                range: range.lowerBound..<min(range.upperBound, next), state: .requested(fetch))
+            state.keys[part.number] = key
+            state.parts[key, default: []].append(part)
+            return part
+        }
+    }
+
+    /// Returns the way to get the bytes of `range` from its first on. A transfer that would bring them much later ends before them, so that
+    /// they can be requested now and no byte is fetched twice.
+    func way(to range: Range<Int64>, of representation: Representation, key: CacheKey, now: Timestamp) -> Way {
+        state.withLock { state in
+            var parts = state.parts[key] ?? []
+            let position = range.lowerBound
+            for index in parts.indices where parts[index].representation == representation && parts[index].range.contains(position) {
+                switch parts[index].state {
+                case .requested(let fetch): return .wait(fetch)
+                case .arriving(let response, let body):
+                    let start = parts[index].range.lowerBound
+                    let isSoon = RequestCollapsing.isWorthAwaiting(
+                        position - start, received: body.received, in: now - response.responseTime)
+                    if !isSoon, response.supportsRanges, body.cut(at: position - start) {
+                        parts[index].range = start..<position
+                        state.parts[key] = parts
+                        break
+                    }
+                    if let reader = body.reader(from: position - start) { return .read(reader, upTo: parts[index].range.upperBound) }
+                }
+            }
+            let next = parts.filter { $0.representation == representation }.map(\.range.lowerBound).filter { $0 > position }.min()
+            return .none(before: next ?? .max)
+        }
+    }
+}

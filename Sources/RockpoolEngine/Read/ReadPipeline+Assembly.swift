@@ -1,0 +1,210 @@
+// Answers a read from stored parts, transfers under way and requests for the missing bytes, so that each byte of a representation is
+// fetched once (RFC 9111 §3.4; docs/caching.md#ranges).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension ReadPipeline {
+    /// A representation of which bytes are stored or on the way.
+    struct Assembly: Sendable {
+        let key: CacheKey
+        let representation: Representation
+        /// The newest stored or arriving response, as the whole.
+        var whole: StoredResponse
+        /// True if the upstream must confirm that the representation is current.
+        let mustValidate: Bool
+    }
+
+    /// Sends a request for a range, unless the bytes are known or others are being requested: the first response names the representation,
+    /// and with it the bytes that are still missing. Nil if the store must be read again.
+    func fetchRange(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
+        if let reply = await assembled(for: &context, by: forwarding) { return reply }
+        var key = context.fetchKey(varyingBy: forwarding.varyNames)
+        key.opensRanges = true
+        guard mayAssemble(context, by: forwarding), context.identity.signature.isEmpty, let epoch = forwarding.epoch else {
+            return await fetchAlone(for: &context, by: forwarding)
+        }
+        switch inFlight.join(at: key, since: epoch, mayFollow: true, now: now()) {
+        case .lookAgain: return nil
+        case .alone: return await fetchAlone(for: &context, by: forwarding)
+        case .lead(let fetch):
+            context.trace.fetchedAt = now()
+            let started = context
+            fetch.start { [key] in
+                var leading = started
+                let outcome = await self.fetchOrRevalidate(for: &leading, by: forwarding)
+                self.inFlight.leave(key: key)
+                return FetchReport(outcome: outcome, steps: leading.trace.steps.dropFirst(started.trace.steps.count))
+            }
+            guard let report = await fetch.ledReport() else { return context.unanswered(.cancelled, offlineMiss: false) }
+            for step in report.steps { context.trace.record(step) }
+            return await reply(to: report.outcome, for: &context, by: forwarding)
+        case .follow(let fetch):
+            guard let report = await fetch.report() else { return context.unanswered(.cancelled, offlineMiss: false) }
+            if case .answered(let fetched) = report.outcome, fetched.stored == nil {
+                inFlight.note(uncollapsible: context.fetchKey().base, now: now())
+                return await fetchAlone(for: &context, by: forwarding)
+            }
+            return nil
+        }
+    }
+
+    /// Returns the reply from what is stored and on the way, with requests for what is missing; nil if nothing of the representation is, or
+    /// if it cannot be assembled for this request.
+    func assembled(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
+        guard mayAssemble(context, by: forwarding), let assembly = assembly(for: context, by: forwarding) else { return nil }
+        let (request, length) = (context.request, assembly.representation.length)
+        let head: ResponseHead
+        let range: Range<Int64>
+        switch RangeReply.decide(request: request, stored: assembly.whole.head, bodyLength: length, boundary: "") {
+        case .whole: (head, range) = (assembly.whole.head, 0..<length)
+        case .part(let part, let wanted): (head, range) = (part, wanted)
+        case .parts, .unsatisfiable, nil: return nil
+        }
+        let parts = assembly.representation.parts(in: forwarding.found, under: assembly.key)
+        let gaps = range.gaps(
+            between: parts.compactMap(\.response.heldRange) + running.ranges(of: assembly.representation, key: assembly.key))
+        // A signature may cover the range, so that another one cannot be requested with it.
+        let mayRequest = context.isReachable && (context.identity.signature.isEmpty || context.exchange.signer != nil)
+        guard gaps.isEmpty || mayRequest, context.isReachable || !assembly.mustValidate else { return nil }
+        return await assemble(
+            range, of: assembly, head: head, gaps: gaps, parts: parts, for: &context, by: forwarding)
+    }
+
+    /// True if a request may be answered with bytes of several transfers: a plain read of a whole or of one range.
+    private func mayAssemble(_ context: RequestContext, by forwarding: Forwarding) -> Bool {
+        var whole = context.request
+        for name in [HTTPField.Name.range, .ifRange] { whole.fields[name] = nil }
+        let wishes = CacheControl(request: whole.fields)
+        return forwarding.selected == nil && context.exchange.body == nil && context.bodyDigest == nil
+            && context.plan.strategy != .networkOnly
+            && RequestCollapsing.obstacleToFollowing(whole, hasBody: false, wishes: wishes) == nil
+            && (ByteRangeSet(context.request.fields)?.ranges.count ?? 1) == 1
+            && (context.request.fields.contains(.range) || inFlight.underWay(at: context.fetchKey(varyingBy: forwarding.varyNames)) == nil)
+    }
+
+    /// Returns the newest representation of which a part is stored or on the way, and which the request may be answered with.
+    private func assembly(for context: RequestContext, by forwarding: Forwarding) -> Assembly? {
+        let identity = context.identity
+        var all = forwarding.found.compactMap { entry -> Assembly? in
+            guard entry.response.part != nil, let representation = Representation(of: entry.response), let whole = entry.response.asWhole
+            else { return nil }
+            switch lookup.reuse(of: [whole], for: context.request, rules: forwarding.rules, now: now()) {
+            case .fresh, .stale: return Assembly(key: entry.key, representation: representation, whole: whole, mustValidate: false)
+            case .validate: return Assembly(key: entry.key, representation: representation, whole: whole, mustValidate: true)
+            case .complete, .none, .gatewayTimeout: return nil
+            }
+        }
+        for partition in StoragePartition.readable(by: identity.partition) {
+            for part in running.parts(of: context.key(in: partition)) {
+                guard case .arriving(let response, _) = part.state, let whole = response.asWhole else { continue }
+                let isNobodys = partition == .shared && identity.partition != nil && !Storability.isShareable(whole.directives)
+                let outcome = RequestCollapsing.outcome(
+                    of: .stored(whole, partition), for: lookup.selecting(for: context.request, among: [whole]),
+                    identity: identity.partition,
+                    now: now())
+                let mustValidate: Bool
+                switch outcome {
+                case .share: mustValidate = isNobodys || !identity.signature.isEmpty || context.plan.strategy == .networkFirst
+                case .release(.mustValidate): mustValidate = true
+                case .release: continue
+                }
+                all.append(Assembly(key: part.key, representation: part.representation, whole: whole, mustValidate: mustValidate))
+            }
+        }
+        return all.max { ($0.whole.responseTime, $1.mustValidate ? 1 : 0) < ($1.whole.responseTime, $0.mustValidate ? 1 : 0) }
+    }
+
+    // MARK: the reply
+
+    private func assemble(
+        _ range: Range<Int64>, of assembly: Assembly, head: ResponseHead, gaps: [Range<Int64>], parts: [CacheEntry],
+        for context: inout RequestContext, by forwarding: Forwarding
+    ) async -> Reply? {
+        var head = head
+        var ahead: (start: Int64, piece: AssembledBody.Piece)?
+        context.trace.fetchedAt = assembly.whole.requestTime
+        if let gap = gaps.first, assembly.mustValidate || gap.lowerBound == range.lowerBound {
+            // The request carries the tag, so that its response also confirms the representation.
+            switch await piece(at: gap, of: assembly, for: context, by: forwarding) {
+            case .piece(let piece):
+                ahead = (gap.lowerBound, piece)
+                context.trace.record(.fetched(status: 206))
+                context.trace.record(.stored)
+            case .other(let outcome): return await replaced(by: outcome, for: &context, by: forwarding)
+            }
+        } else if assembly.mustValidate {
+            let outcome = await validated(assembly, for: &context, by: forwarding)
+            guard case .answered(let fetched) = outcome, fetched.head.status == 304 else {
+                return await replaced(by: outcome, for: &context, by: forwarding)
+            }
+            fetched.claim?.take()?.abandon()
+            for entry in parts.prefix(Self.freshenedParts) { await freshen(entry, by: fetched.head, for: context, by: forwarding) }
+            head.fields[.date] = HTTPDate.format(now())
+            context.trace.cacheStatus = CacheStatus(hit: false, fwd: .stale, fwdStatus: 304)
+            context.trace.verdict = .revalidated
+        }
+        if let gap = gaps.first {
+            context.trace.verdict = .miss
+            context.trace.fetchedAt = now()
+            context.trace.cacheStatus = CacheStatus(hit: false, fwd: .partial, fwdStatus: gap == range ? nil : 206, stored: true)
+        } else if !assembly.mustValidate {
+            context.trace.verdict = .hit
+            context.trace.cacheStatus = CacheStatus(hit: true, ttl: Freshness.of(assembly.whole, now: now()).remaining.seconds)
+        }
+        head.fields[.age] = assembly.mustValidate ? nil : String(max(0, Freshness.of(assembly.whole, now: now()).age.seconds))
+        let body = body(of: range, ahead: ahead, of: assembly, for: context, by: forwarding)
+        return Reply(head: head, body: .stream(body, length: Int64(range.count)), trace: context.trace)
+    }
+
+    /// Number of stored parts that a 304 updates.
+    private static let freshenedParts = 8
+
+    /// Returns the bytes of `range`, of which a piece may have been requested before.
+    private func body(
+        of range: Range<Int64>, ahead: (start: Int64, piece: AssembledBody.Piece)? = nil, of assembly: Assembly,
+        for context: RequestContext,
+        by forwarding: Forwarding
+    ) -> AssembledBody {
+        let isFirst = ahead?.start == range.lowerBound
+        let waiting = isFirst ? nil : ahead.map { (start: $0.start, body: LeaderBody($0.piece.source), end: $0.piece.end) }
+        return AssembledBody(range, first: isFirst ? ahead?.piece : nil) { wanted in
+            if let waiting {
+                if wanted.lowerBound == waiting.start, let source = waiting.body.take() {
+                    return .success(AssembledBody.Piece(source: source, end: waiting.end))
+                }
+            }
+            switch await self.piece(at: wanted, of: assembly, for: context, by: forwarding) {
+            case .piece(let piece): return .success(piece)
+            case .other(.failed(let failure)): return .failure(failure)
+            case .other(var outcome):
+                outcome.takeClaim()?.take()?.abandon()
+                return .failure(.replaced)
+            }
+        }
+    }
+
+    /// Registers a response that is being stored, so that other requests read along with it or have it end where they begin.
+    func register(_ fetched: FetchedResponse, as number: Int, for context: RequestContext, by forwarding: Forwarding) {
+        guard context.request.method == .get, case .shared(let body) = fetched.body, let (response, key) = fetched.copy,
+            context.bodyDigest == nil,
+            var whole = response.asWhole, let representation = Representation(of: response.head, length: fetched.length)
+        else { return }
+        whole.bodyLength = representation.length
+        let range = response.part?.range ?? 0..<representation.length
+        let assembly = Assembly(key: key, representation: representation, whole: whole, mustValidate: false)
+        if context.identity.signature.isEmpty || context.exchange.signer != nil {
+            body.mayBeCut { position in
+                self.body(of: range.lowerBound + position..<range.upperBound, of: assembly, for: context, by: forwarding)
+            }
+        }
+        running.add(
+            RunningParts.Part(number: number, key: key, representation: representation, range: range, state: .arriving(response, body)))
+    }
+}
+
+extension TransferFailure {
+    /// The origin has another representation by now, so that the bytes already sent cannot be continued.
+    static let replaced = TransferFailure(kind: .protocolError, sent: .yes, detail: "the resource has changed while it was being read")
+}
