@@ -92,7 +92,8 @@ let package = Package(
         .target(
             name: "RockpoolStore",
             dependencies: ["RockpoolCore", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging],
-            swiftSettings: strict),
+            // crypt(3), part of the C library's package on every system.
+            swiftSettings: strict, linkerSettings: [.linkedLibrary("crypt")]),
         .target(
             name: "RockpoolEngine",
             dependencies: ["RockpoolCore", "RockpoolStore", "CMalloc", .httpTypes, .collections, .nioCore, .logging, .metrics, .lifecycle],

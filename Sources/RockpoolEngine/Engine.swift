@@ -38,6 +38,8 @@ package final class Engine: Sendable {
     let outbound: OutboundWrites
     package let commands: OutboxCommands
     package let fastPath: FastPath
+    /// The passwords of the proxy's clients; nil if it admits every client.
+    package let proxyPasswords: ProxyPasswords?
     let finalFields: FinalFields
     private let graphQL = GraphQLRouting()
     let crossOrigin: CrossOriginReplies
@@ -90,6 +92,7 @@ package final class Engine: Sendable {
         commands = OutboxCommands(
             data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
             active: active, now: now)
+        proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         gateways = GatewayReplies(cache: cache, active: active)

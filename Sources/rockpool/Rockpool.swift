@@ -13,7 +13,7 @@ struct Rockpool: AsyncParsableCommand {
             StorageCleanupCommand.self,
             CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
-            CACommand.self, TransparentCommand.self,
+            CACommand.self, ProxyPasswordCommand.self, TransparentCommand.self,
             EnvCommand.self,
             RunCommand.self, DoctorCommand.self, ConfigCommand.self, ReloadCommand.self, DashboardCommand.self, ServiceCommand.self,
             VersionCommand.self, BackupCommand.self, RestoreCommand.self,

@@ -8,6 +8,8 @@ package struct ProxySettings: Hashable, Sendable {
     package var socks: String?
     /// `host:port` of the listener for redirected connections; nil for none.
     package var transparent: String?
+    /// The passwords of clients; nil admits every client.
+    package var auth: ProxyAuthentication?
     /// Networks that may connect; required for a listener not on loopback.
     package var allow: [String] = []
     /// `allow`, parsed.
@@ -24,6 +26,14 @@ package struct ProxySettings: Hashable, Sendable {
     package var noProxy: [String] = []
 
     package init() {}
+}
+
+/// The proof that clients of the proxy owe.
+package struct ProxyAuthentication: Hashable, Sendable {
+    /// The file with the hashes of passwords.
+    package var file: String
+
+    package init(file: String) { self.file = file }
 }
 
 /// Time limits for clients.

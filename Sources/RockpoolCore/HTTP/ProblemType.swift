@@ -17,6 +17,9 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case loop
     case misdirected
     case unauthorized
+    case proxyUnauthorized = "proxy-unauthorized"
+    case tooManyAttempts = "too-many-attempts"
+    case tlsRequired = "tls-required"
     case notFound = "not-found"
     case methodNotAllowed = "method-not-allowed"
     case unsupportedMediaType = "unsupported-media-type"
@@ -38,6 +41,9 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .loop: 508
         case .misdirected: 421
         case .unauthorized: 401
+        case .proxyUnauthorized: 407
+        case .tooManyAttempts: 429
+        case .tlsRequired: 403
         case .notFound: 404
         case .methodNotAllowed: 405
         case .unsupportedMediaType: 415
@@ -63,6 +69,9 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .loop: "Loop detected"
         case .misdirected: "Misdirected request"
         case .unauthorized: "Unauthorized"
+        case .proxyUnauthorized: "The proxy wants a name and a password"
+        case .tooManyAttempts: "Too many attempts"
+        case .tlsRequired: "The connection to the proxy must be encrypted"
         case .notFound: "Not found"
         case .methodNotAllowed: "This method is not allowed here"
         case .unsupportedMediaType: "A body of this type is not taken"

@@ -37,8 +37,13 @@ extension Configuration {
         return defaults.intercept ? .everyHost : .notNamed
     }
 
-    /// True if certificates are issued: for tunnels that are decrypted, or for gateways with TLS.
-    package var needsAuthority: Bool { interceptsAnything || upstreams.contains { $0.gatewaySettings?.tls == .auto } }
+    /// True if certificates are issued: for tunnels that are decrypted, for gateways with TLS, or for passwords from other machines.
+    package var needsAuthority: Bool {
+        interceptsAnything || upstreams.contains { $0.gatewaySettings?.tls == .auto } || takesRemotePasswords
+    }
+
+    /// True if clients of other machines send passwords to the proxy.
+    private var takesRemotePasswords: Bool { proxy.auth != nil && HostAndPort(proxy.listen)?.isLoopback == false }
 
     /// True if the configuration decrypts any tunnels.
     package var interceptsAnything: Bool {

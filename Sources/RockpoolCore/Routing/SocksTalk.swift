@@ -38,6 +38,9 @@ package struct SocksTalk: Sendable {
         return proceed()
     }
 
+    /// Keeps bytes of the client that arrive after `Action.verify` and before `verified`.
+    package mutating func keep(_ bytes: some Sequence<UInt8>) { received += bytes }
+
     /// Continues after `Action.send` or `Action.verify` with bytes that have already arrived.
     package mutating func proceed() -> Action {
         switch step {

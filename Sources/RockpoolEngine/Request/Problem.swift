@@ -41,7 +41,7 @@ package struct Problem: Error, Sendable {
     var proxyError: ProxyError {
         switch status {
         case 508: .proxyLoopDetected
-        case 401, 403, 405, 421: .httpRequestDenied
+        case 401, 403, 405, 407, 421, 429: .httpRequestDenied
         case 400, 408, 411, 413...417, 431, 501, 505: .httpRequestError
         default: .proxyInternalResponse
         }

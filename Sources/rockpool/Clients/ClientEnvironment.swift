@@ -5,6 +5,8 @@ import RockpoolCore
 struct ClientEnvironment: Hashable {
     /// `host:port` of the running proxy.
     var proxy: HostAndPort
+    /// The name and the password that the proxy wants, for its URL; nil if it wants none.
+    var login: ProxyLogin?
     /// PEM file with the system's authorities and Rockpool's; nil if there are none, and clients use their own lists.
     var bundle: String?
     /// A settings file for wget that names the bundle.
@@ -26,9 +28,12 @@ struct ClientEnvironment: Hashable {
     /// The hosts that the user's `no_proxy` and `NO_PROXY` name.
     var ownExceptions: [String] = []
 
+    /// The proxy as clients read it from a variable.
+    var proxyURL: String { "http://\(login.map { $0.userinfo + "@" } ?? "")\(proxy)" }
+
     /// Names and values, in the order of printing.
     var variables: [(name: String, value: String)] {
-        let url = "http://\(proxy)"
+        let url = proxyURL
         var variables = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map { (name: $0, value: url) }
         variables += ["no_proxy", "NO_PROXY"].map { (name: $0, value: exceptions.joined(separator: ",")) }
         if let bundle { variables += Self.trustNames.map { (name: $0, value: bundle) } }

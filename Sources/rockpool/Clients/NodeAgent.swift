@@ -40,6 +40,9 @@ enum NodeAgent {
           };
           const portOf = (url) => url.port || (url.protocol === 'https:' ? '443' : '80');
           const hostOf = (url) => url.hostname.replace(/^\[|\]$/g, '');
+          // The name and the password in the proxy's URL, as a value of Proxy-Authorization.
+          const proofOf = (proxy) => proxy.username
+            ? 'Basic ' + Buffer.from(decodeURIComponent(proxy.username) + ':' + decodeURIComponent(proxy.password)).toString('base64') : '';
           const authority = (host, port) => (net.isIPv6(host) ? `[${host}]` : host) + ':' + port;
 
           // http: the absolute form of the target, on a connection to the proxy.
@@ -57,7 +60,11 @@ enum NodeAgent {
             const before = request.path;
             request.path = base + before;
             // Fields given as an array are written already.
-            if (request._header) request._header = request._header.replace(` ${before} HTTP/`, () => ` ${request.path} HTTP/`);
+            const proof = proofOf(proxy);
+            if (request._header) {
+              request._header = request._header.replace(` ${before} HTTP/`, () => ` ${request.path} HTTP/`);
+              if (proof) request._header = request._header.replace('\r\n', () => `\r\nProxy-Authorization: ${proof}\r\n`);
+            } else if (proof) request.setHeader('Proxy-Authorization', proof);
             const changed = { ...options, host: hostOf(proxy), hostname: hostOf(proxy), port: Number(portOf(proxy)) };
             return addRequest.call(this, request, changed, ...rest);
           };
@@ -84,7 +91,8 @@ enum NodeAgent {
             const ended = () => fail(new Error('the proxy closed the connection'));
             socket.on('data', read).once('error', fail).once('close', ended);
             const target = authority(host, port);
-            socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+            const proof = proofOf(proxy);
+            socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${proof && `Proxy-Authorization: ${proof}\r\n`}\r\n`);
           };
           const secure = (options, socket, host) => tls.connect({
             ...options, socket, host: undefined, port: undefined, path: undefined,
@@ -122,10 +130,10 @@ enum NodeAgent {
                 });
               },
             });
-            const withHost = (headers, host) => {
-              if (Array.isArray(headers)) return [...headers, 'host', host];
+            const withHost = (headers, host, proof) => {
+              if (Array.isArray(headers)) return [...headers, 'host', host, ...(proof ? ['proxy-authorization', proof] : [])];
               const plain = headers && typeof headers[Symbol.iterator] === 'function' ? Object.fromEntries(headers) : headers;
-              return { ...plain, host };
+              return proof ? { ...plain, host, 'proxy-authorization': proof } : { ...plain, host };
             };
             globalThis[key] = {
               dispatch(options, handler) {
@@ -133,7 +141,7 @@ enum NodeAgent {
                 const proxy = proxyFor(origin.protocol, hostOf(origin), portOf(origin));
                 if (!proxy) return usual.dispatch(options, handler);
                 if (origin.protocol === 'https:') return secured.dispatch(options, handler);
-                const headers = withHost(options.headers, origin.host);
+                const headers = withHost(options.headers, origin.host, proofOf(proxy));
                 return usual.dispatch({ ...options, headers, origin: proxy.origin, path: origin.origin + options.path }, handler);
               },
               close: (...all) => usual.close(...all),

@@ -56,11 +56,11 @@ struct TrustFiles {
     func writeNodeAgent() throws -> String { try write(Data(NodeAgent.source.utf8), to: "node-agent.cjs") }
 
     /// Writes a settings file for apt, which reads no variable for authorities: the user's own `APT_CONFIG`, the proxy and the bundle.
-    func writeApt(proxy: HostAndPort, bundle: String?) throws -> String {
+    func writeApt(proxy: String, bundle: String?) throws -> String {
         let own = chosen(by: "APT_CONFIG")
         var text = Data("\(Self.mark)\(own ?? "")\n".utf8)
         if let own, let contents = FileManager.default.contents(atPath: own) { text += contents + Data("\n".utf8) }
-        text += Data("Acquire::http::Proxy \"http://\(proxy)\";\nAcquire::https::Proxy \"http://\(proxy)\";\n".utf8)
+        text += Data("Acquire::http::Proxy \"\(proxy)\";\nAcquire::https::Proxy \"\(proxy)\";\n".utf8)
         if let bundle { text += Data("Acquire::https::CaInfo \"\(try readableByAll(bundle))\";\n".utf8) }
         return try write(text, to: own.map { "apt-\(Self.fingerprint(of: $0)).conf" } ?? "apt.conf")
     }

@@ -11,6 +11,7 @@ struct EnvCommand: AsyncParsableCommand {
     @Option(name: .long, help: "bash, zsh, sh, fish or powershell; by default that of $SHELL.")
     var shell: Shell?
     @Flag(name: .long, help: "Remove the variables instead; what the user had set beside them stays.") var unset = false
+    @OptionGroup var login: LoginOptions
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
@@ -27,7 +28,7 @@ struct EnvCommand: AsyncParsableCommand {
             }
             return
         }
-        for (name, value) in try await ClientEnvironment.current(common: common, environment: environment).variables {
+        for (name, value) in try await ClientEnvironment.current(common: common, login: login, environment: environment).variables {
             Display.output.print(shell.export(name, as: value))
         }
     }
@@ -35,7 +36,9 @@ struct EnvCommand: AsyncParsableCommand {
 
 extension ClientEnvironment {
     /// The environment for the running server, or for the configured address if none runs.
-    static func current(common: CommonOptions, environment: [String: String]) async throws -> ClientEnvironment {
+    static func current(
+        common: CommonOptions, login: LoginOptions, environment: [String: String]
+    ) async throws -> ClientEnvironment {
         // The command run afterwards gets the original umask.
         let usual = umask(0o077)
         defer { umask(usual) }
@@ -52,7 +55,8 @@ extension ClientEnvironment {
             proxy: proxy, bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
             javaTrust: trust.writeJava(), direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
         client.hasJava = Tool("java") != nil
-        client.aptConfig = Tool("apt-get") == nil ? nil : try trust.writeApt(proxy: proxy, bundle: bundle)
+        client.login = try login.read(wanted: configuration.proxy.auth != nil)
+        client.aptConfig = Tool("apt-get") == nil ? nil : try trust.writeApt(proxy: client.proxyURL, bundle: bundle)
         client.nodeAgent = Tool("node") == nil ? nil : try trust.writeNodeAgent()
         client.nodeOptions = environment["NODE_OPTIONS"]
         client.ownExceptions = hosts(in: environment["no_proxy"]) + hosts(in: environment["NO_PROXY"])

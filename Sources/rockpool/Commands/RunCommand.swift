@@ -6,6 +6,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run one command with the variables of `rockpool env`.",
         discussion: "Everything after -- is the command. Its exit status is returned.")
+    @OptionGroup var login: LoginOptions
     @OptionGroup var common: CommonOptions
     @Argument(parsing: .captureForPassthrough, help: "The command and its arguments, after --.")
     var command: [String] = []
@@ -14,8 +15,8 @@ struct RunCommand: AsyncParsableCommand {
         if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
         let command = command.first == "--" ? Array(command.dropFirst()) : command
         guard let program = command.first else { throw ValidationError("no command given: rockpool run -- CMD…") }
-        for (name, value) in try await ClientEnvironment.current(common: common, environment: ProcessInfo.processInfo.environment).variables
-        {
+        let environment = ProcessInfo.processInfo.environment
+        for (name, value) in try await ClientEnvironment.current(common: common, login: login, environment: environment).variables {
             setenv(name, value, 1)
         }
         // The command replaces this process, so that it receives the signals and owns the terminal and the exit status.

@@ -78,6 +78,11 @@ extension Configuration {
                 let message = "\(listener.address.host) can be reached from the network; name the networks that may connect in proxy.allow"
                 found.append(Contradiction(listener.key, message))
             }
+            if !listener.address.isLoopback, listener.key == "proxy.socks", proxy.auth != nil {
+                let message =
+                    "SOCKS sends the passwords of proxy.auth in the clear; listen on loopback, or use proxy.listen, which takes TLS"
+                found.append(Contradiction(listener.key, message))
+            }
         }
         return found
     }

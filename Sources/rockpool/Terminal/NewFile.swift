@@ -4,15 +4,16 @@ import Foundation
 /// A file that is either complete or absent: written beside its target, readable by its owner only.
 final class NewFile: Sendable {
     let handle: FileHandle
-    private let path: String
-    private let temporary: String
+    private let target: String
+    /// The file beside it that is written.
+    let path: String
     private let isReplacing: Bool
 
     /// - Throws: a failure if the file exists and may not be replaced, or if it cannot be made.
     init(_ path: String, replacing: Bool) throws(CommandFailure) {
-        (self.path, isReplacing, temporary) = (path, replacing, "\(path).part-\(getpid())")
+        (target, isReplacing, self.path) = (path, replacing, "\(path).part-\(getpid())")
         guard replacing || access(path, F_OK) != 0 else { throw .isThere(path) }
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = open(self.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
         }
@@ -24,15 +25,15 @@ final class NewFile: Sendable {
         try handle.synchronize()
         try handle.close()
         if isReplacing {
-            guard rename(temporary, path) == 0 else { throw CommandFailure(.failed, "\(path) cannot be written".inOneLine) }
+            guard rename(path, target) == 0 else { throw CommandFailure(.failed, "\(target) cannot be written".inOneLine) }
             return
         }
-        guard link(temporary, path) == 0 else { throw CommandFailure.isThere(path) }
-        unlink(temporary)
+        guard link(path, target) == 0 else { throw CommandFailure.isThere(target) }
+        unlink(path)
     }
 
     /// Removes the temporary file.
-    func discard() { unlink(temporary) }
+    func discard() { unlink(path) }
 }
 
 extension CommandFailure {

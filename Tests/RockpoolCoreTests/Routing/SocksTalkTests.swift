@@ -49,6 +49,15 @@ import Testing
         #expect(http.receive(Array("GET / HTTP/1.1\r\n".utf8)) == .end([]))
     }
 
+    @Test func bytesDuringTheCheckAreKept() {
+        var talk = SocksTalk(needsPassword: true)
+        _ = talk.receive([5, 1, 2])
+        #expect(talk.receive([1, 1, 97, 1, 98]) == .verify(user: "a", password: "b"))
+        talk.keep(Self.request + [71])
+        #expect(talk.verified(true) == .send([1, 0]))
+        #expect(talk.proceed() == .connect(host: "pool.test", port: 80, early: [71]))
+    }
+
     @Test func aPasswordIsVerifiedFirst() {
         let credentials: [UInt8] = [1, 3] + Array("ann".utf8) + [2] + Array("pw".utf8)
         var talk = SocksTalk(needsPassword: true)

@@ -217,8 +217,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         open?.noteWork()
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
+            let admission = service.admission(incoming.fields, on: context.channel, wire: wire)
+            if case .refused(let reply) = admission { return end(with: reply, isHead: head.method == .HEAD, context: context) }
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
-            case .tunnel(let host, let port): try tunnel.connect(host: host, port: port, context: context)
+            case .tunnel(let host, let port):
+                guard case .open(let check) = admission else { return try tunnel.connect(host: host, port: port, context: context) }
+                tunnel.admit(incoming, by: check, context: context) { [tunnel] context throws(Refusal) in
+                    try tunnel.connect(host: host, port: port, context: context)
+                }
             case .origin(let origin, let target):
                 if leavesToTunnel(incoming, context: context) { return }
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
@@ -226,16 +232,23 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 let passage = service.resolution.passage(of: incoming.target, fields: incoming.fields)
                 passage?.represent(&request)
                 if incoming.wantsWebSocket {
-                    return tunnel.upgrade(request, incoming: incoming, context: context)
+                    guard case .open(let check) = admission else {
+                        return tunnel.upgrade(request, incoming: incoming, context: context)
+                    }
+                    return tunnel.admit(incoming, by: check, context: context) { [tunnel, request] context in
+                        tunnel.upgrade(request, incoming: incoming, context: context)
+                    }
                 }
-                start(request, incoming: incoming, passage: passage, context: context)
+                start(request, incoming: incoming, passage: passage, admission: admission, context: context)
             }
         } catch {
             refuse(error, isHead: head.method == .HEAD, context: context)
         }
     }
 
-    private func start(_ request: RequestHead, incoming: IncomingHead, passage: GatewayPassage?, context: ChannelHandlerContext) {
+    private func start(
+        _ request: RequestHead, incoming: IncomingHead, passage: GatewayPassage?, admission: ProxyAdmission, context: ChannelHandlerContext
+    ) {
         let body = incoming.framing == .none ? nil : BodyPipe()
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
         let number = requests
@@ -263,7 +276,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
-            let reply = await engine.respond(received)
+            let refusal: Reply? = if case .open(let check) = admission { await check() } else { nil }
+            let reply = if let refusal { refusal } else { await engine.respond(received) }
             if reply.isWithheld {
                 reply.ended(ReplyEnd(bytes: 0))
                 return loop.execute { me.value.finishExchange(number, staysOpen: nil) }

@@ -18,8 +18,9 @@ struct ConnectionService: Sendable {
     let contexts: LeafContexts
     let logger: Logger
 
-    /// True if stored replies may be sent before a request is decoded; not while every exchange is logged, because these are not.
-    var answersAtOnce: Bool { logger.logLevel > .debug && !engine.logsAccess }
+    /// True if stored replies may be sent before a request is decoded; not while every exchange is logged, because these are not, nor where
+    /// clients need a password.
+    var answersAtOnce: Bool { logger.logLevel > .debug && !engine.logsAccess && passwords == nil }
 
     /// Returns the service for requests within a decrypted tunnel to `origin`.
     func inside(_ origin: OriginAddress) -> ConnectionService {

@@ -4,7 +4,7 @@ import NIOHTTP1
 import RockpoolCore
 
 /// A request head that has passed the gate.
-struct IncomingHead {
+struct IncomingHead: Sendable {
     let method: HTTPRequest.Method
     let target: RequestTarget
     let fields: HTTPFields

@@ -40,8 +40,8 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
 
-    /// Adds TLS to a connection of a gateway. Without a name of the client, the certificate is that of the listener's address.
-    static func beginGateway(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
+    /// Adds TLS to a connection of a listener. Without a name of the client, the certificate is that of the listener's address.
+    static func beginListener(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
         let address = channel.localAddress
         let origin = OriginAddress(scheme: .https, host: address?.ipAddress ?? "localhost", port: address?.port)
         let handshake = HandshakeHandler(origin: origin, service: service, open: open)
@@ -65,7 +65,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func startTLS(on channel: any Channel, hello: SNIResult) -> EventLoopFuture<Void> {
         let name = hello.host.map { $0.lowercased() }.flatMap { isNamed($0) ? $0 : nil } ?? origin.host
         let me = NIOLoopBound(self, eventLoop: channel.eventLoop)
-        return service.contexts.context(for: name, on: channel.eventLoop).flatMapThrowing { context in
+        return service.contexts.context(for: name, offersHTTP2: !service.isProxy, on: channel.eventLoop).flatMapThrowing { context in
             me.value.hasContext = true
             let pipeline = channel.pipeline.syncOperations
             let position = try pipeline.context(handlerType: ByteToMessageHandler<SNIHandler>.self).handler
@@ -79,7 +79,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func isNamed(_ host: String) -> Bool {
-        host == origin.host || service.resolution.names(host)
+        host == origin.host || service.resolution.names(host) || service.isProxy && service.isThisMachine(host)
             || service.engine.configuration.interception(host: host, port: origin.port).isDecrypted
     }
 

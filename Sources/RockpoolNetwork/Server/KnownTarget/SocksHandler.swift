@@ -18,10 +18,12 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Bytes after the handshake, while the target is dialled.
     private var held: ByteBuffer?
     private var isInputClosed = false
+    /// True while a password is compared.
+    private var isVerifying = false
 
     init(service: ConnectionService, open: OpenConnection?) {
         (self.service, self.open) = (service, open)
-        talk = SocksTalk(needsPassword: false)
+        talk = SocksTalk(needsPassword: service.engine.proxyPasswords != nil)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -46,22 +48,47 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
             held?.writeBuffer(&bytes)
             return
         }
-        var action = talk.receive(bytes.readableBytesView)
+        if isVerifying { return talk.keep(bytes.readableBytesView) }
+        follow(talk.receive(bytes.readableBytesView), context: context)
+    }
+
+    private func follow(_ first: SocksTalk.Action, context: ChannelHandlerContext) {
+        var action = first
         while true {
             switch action {
             case .more: return
             case .send(let answer):
                 write(answer, context: context)
                 action = talk.proceed()
-            case .verify: action = talk.verified(false)
+            case .verify(let user, let password):
+                guard let given = NameAndPassword(name: user, password: password) else {
+                    action = talk.verified(false)
+                    continue
+                }
+                return verify(given, context: context)
             case .end(let answer): return end(answer, context: context)
             case .connect(let host, let port, let early): return connect(host: host, port: port, early: early, context: context)
             }
         }
     }
 
-    /// While the target is dialled, further bytes of the client stay in the socket.
-    func read(context: ChannelHandlerContext) { if held == nil { context.read() } }
+    private func verify(_ given: NameAndPassword, context: ChannelHandlerContext) {
+        isVerifying = true
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        service.admits(given, on: context.channel).whenComplete { result in
+            let handler = me.value
+            guard let context = handler.context else { return }
+            handler.isVerifying = false
+            let isRight = if case .success(true) = result { true } else { false }
+            let channel = context.channel
+            handler.follow(handler.talk.verified(isRight), context: context)
+            // The read that was held back.
+            channel.read()
+        }
+    }
+
+    /// While the target is dialled or a password compared, further bytes of the client stay in the socket.
+    func read(context: ChannelHandlerContext) { if held == nil, !isVerifying { context.read() } }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {

@@ -26,19 +26,25 @@ package final class LeafContexts: Sendable {
     }
 
     /// Returns the context for a handshake with `host`, a DNS name or an IP address.
-    func context(for host: String, on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
+    ///
+    /// - Parameter offersHTTP2: False for the proxy itself, which takes CONNECT of HTTP/1.1 only.
+    func context(for host: String, offersHTTP2: Bool = true, on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
+        let name = Self.name(of: host, offersHTTP2: offersHTTP2)
         // Checked at each handshake, so that a new authority applies from the next one on: one `stat` call, which reads no file.
-        if let identity = files.identity, let known = cache.withLock({ $0.context(for: host, by: identity, now: now()) }) {
+        if let identity = files.identity, let known = cache.withLock({ $0.context(for: name, by: identity, now: now()) }) {
             return loop.makeSucceededFuture(known)
         }
-        return NIOThreadPool.singleton.runIfActive(eventLoop: loop) { [self] in try make(for: host) }
+        return NIOThreadPool.singleton.runIfActive(eventLoop: loop) { [self] in try make(for: host, offersHTTP2: offersHTTP2) }
     }
+
+    /// The name of a context in the cache; no host contains a slash.
+    private static func name(of host: String, offersHTTP2: Bool) -> String { offersHTTP2 ? host : host + "/1.1" }
 
     /// Creates the authority unless there is one, so that it can be displayed and installed before it is needed.
     package func prepare() throws { _ = try currentAuthority() }
 
     /// Signs and reads files: never on an event loop.
-    private func make(for host: String) throws -> NIOSSLContext {
+    private func make(for host: String, offersHTTP2: Bool) throws -> NIOSSLContext {
         let (identity, authority) = try currentAuthority()
         let moment = now()
         let leaf = try authority.leaf(for: host, key: key.publicKey, now: moment)
@@ -50,9 +56,9 @@ package final class LeafContexts: Sendable {
         configuration.cipherSuiteValues = Self.suites
         // Do not wait long for a client that does not answer `close_notify`.
         configuration.shutdownTimeout = .seconds(1)
-        configuration.applicationProtocols = ["h2", "http/1.1"]
+        configuration.applicationProtocols = (offersHTTP2 ? ["h2"] : []) + ["http/1.1"]
         let context = try NIOSSLContext(configuration: configuration)
-        cache.withLock { $0.keep(context, for: host, by: identity, now: moment) }
+        cache.withLock { $0.keep(context, for: Self.name(of: host, offersHTTP2: offersHTTP2), by: identity, now: moment) }
         return context
     }
 

@@ -6,6 +6,7 @@ extension ProxySettings {
         .value("listen", field: \.listen, as: .listener),
         .optional("socks", field: \.socks, as: .listener),
         .optional("transparent", field: \.transparent, as: .listener),
+        .optionalSection("auth", field: \.auth, of: ProxyAuthentication.section, blank: ProxyAuthentication(file: "")),
         .list("allow", field: \.allow, of: .network),
         .list("connect_ports", field: \.connectPorts, of: .whole(in: 1...65535)),
         .section("timeouts", field: \.timeouts, of: ClientTimeouts.section),
@@ -14,6 +15,10 @@ extension ProxySettings {
         .list("intercept", field: \.intercept, of: .hostPattern),
         .list("no_proxy", field: \.noProxy, of: .host),
     ])
+}
+
+extension ProxyAuthentication {
+    static let section = Section<ProxyAuthentication>([.value("file", field: \.file, as: .path).required])
 }
 
 extension ClientTimeouts {

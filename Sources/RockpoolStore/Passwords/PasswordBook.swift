@@ -1,0 +1,83 @@
+// The file of `proxy.auth`, read again when it changes, and the passwords that were found right (docs/security-model.md#proxy-passwords).
+import Crypto
+import Glibc
+package import RockpoolCore
+import Synchronization
+
+/// The passwords of the proxy's clients.
+package final class PasswordBook: Sendable {
+    /// The identity of a version of the file.
+    private struct Version: Hashable {
+        var device, inode: UInt64
+        var size, seconds, nanoseconds: Int64
+    }
+
+    private struct State {
+        var version: Version?
+        var lines: PasswordLines?
+        /// Keyed digests of names and passwords that this version of the file accepted.
+        var proved: Set<[UInt8]> = []
+    }
+
+    private let path: String
+    private let key = SymmetricKey(size: .bits256)
+    private let state = Mutex(State())
+
+    /// A file that cannot be used admits nobody.
+    package init(_ path: String) { self.path = path }
+
+    /// Reads a file of `name:hash` lines.
+    ///
+    /// - Throws: `PasswordLines.Fault` if other users can write it or a line is wrong, `FileError`.
+    package static func read(_ path: String) throws -> PasswordLines {
+        let file = try Descriptor(path, O_RDONLY)
+        guard let status = FileStatus.of(descriptor: file.number), status.permissions & 0o022 == 0 else {
+            throw PasswordLines.Fault(description: "\(path) can be written by other users; chmod go-w \(path)")
+        }
+        return try PasswordLines(String(decoding: try FileBytes.read(path), as: UTF8.self))
+    }
+
+    /// True if this name and password were found right since the file last changed. Costs one `stat` call.
+    package func isProved(_ given: NameAndPassword) -> Bool {
+        let digest = digest(of: given)
+        let version = version()
+        return state.withLock { $0.version == version && version != nil && $0.proved.contains(digest) }
+    }
+
+    /// True if the file has a line of this name.
+    package func names(_ name: String) -> Bool { current()?.hashes[name] != nil }
+
+    /// Compares a password with its hash: slow, and as slow for an unknown name.
+    package func verify(_ given: NameAndPassword) -> Bool {
+        guard let lines = current() else { return false }
+        guard let hash = lines.hashes[given.name] else {
+            _ = lines.hashes.values.first.map { PasswordHash.isRight(given.password, for: $0) }
+            return false
+        }
+        guard PasswordHash.isRight(given.password, for: hash) else { return false }
+        let digest = digest(of: given)
+        state.withLock { if $0.lines == lines { $0.proved.insert(digest) } }
+        return true
+    }
+
+    /// The lines of the present file; nil if it cannot be used, so that a damaged file admits nobody.
+    private func current() -> PasswordLines? {
+        let version = version()
+        if let known = state.withLock({ $0.version == version ? $0.lines : nil }), version != nil { return known }
+        let lines = try? Self.read(path)
+        state.withLock { $0 = State(version: version, lines: lines) }
+        return lines
+    }
+
+    private func version() -> Version? {
+        var raw = stat()
+        guard unsafe stat(path, &raw) == 0 else { return nil }
+        return Version(
+            device: UInt64(raw.st_dev), inode: UInt64(raw.st_ino), size: Int64(raw.st_size), seconds: Int64(raw.st_mtim.tv_sec),
+            nanoseconds: Int64(raw.st_mtim.tv_nsec))
+    }
+
+    private func digest(of given: NameAndPassword) -> [UInt8] {
+        Array(HMAC<SHA256>.authenticationCode(for: Array("\(given.name):\(given.password)".utf8), using: key))
+    }
+}
