@@ -16,7 +16,8 @@ final class StreamCount: ChannelInboundHandler {
     private let limit: Int
     private let connection: OpenConnection?
     private let backlog: StreamBacklog
-    private var open = 0
+    private var streams: Set<HTTP2StreamID> = []
+    private var open: Int { streams.count }
     private var total = 0
     private var isEnding = false
     /// When a request was last answered without a channel of its own.
@@ -58,8 +59,8 @@ final class StreamCount: ChannelInboundHandler {
         if open == 0 { connection?.noteIdle(since: answeredAt) }
     }
 
-    private func opened() {
-        open += 1
+    private func opened(_ stream: HTTP2StreamID) {
+        guard streams.insert(stream).inserted else { return }
         total += 1
         backlog.open()
         FreedMemory.process.opened()
@@ -71,7 +72,6 @@ final class StreamCount: ChannelInboundHandler {
     }
 
     private func closed() {
-        open -= 1
         backlog.close()
         if let context { FreedMemory.process.ended(1, on: context.eventLoop) }
         if open == 0, let context { becomeIdle(context: context) }
@@ -79,8 +79,11 @@ final class StreamCount: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case is NIOHTTP2StreamCreatedEvent: opened()
-        case is StreamClosedEvent: closed()
+        case let event as NIOHTTP2StreamCreatedEvent: opened(event.streamID)
+        case let event as StreamClosedEvent:
+            // A stream that was refused with its first frame is unknown to all handlers.
+            guard streams.remove(event.streamID) != nil else { return }
+            closed()
         case is DrainEvent: return end(context: context)
         case let event as Unprocessed: return leave(at: event.stream, context: context)
         case let event as ChannelEvent where event == .inputClosed: return context.close(promise: nil)
