@@ -16,8 +16,10 @@ final class SquidProcess: Sendable {
 
     private static let helpers = "/usr/lib/squid"
     private static let program = "/usr/sbin/squid"
-    static let isInstalled = [program, helpers + "/basic_ncsa_auth", helpers + "/ntlm_fake_auth", "/usr/bin/openssl"]
-        .allSatisfy { access($0, X_OK) == 0 }
+    static let isInstalled: Bool = {
+        let needed: [String] = [program, "\(helpers)/basic_ncsa_auth", "\(helpers)/ntlm_fake_auth", "/usr/bin/openssl"]
+        return needed.allSatisfy { access($0, X_OK) == 0 }
+    }()
 
     init(_ authentication: Authentication) async throws {
         let scratch = try Scratch()
