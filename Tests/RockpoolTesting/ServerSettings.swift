@@ -14,6 +14,8 @@ package struct ServerSettings: Sendable {
     package var log: JSONValue = [:]
     /// Settings for undeclared hosts.
     package var defaults: JSONValue = [:]
+    /// Rules for parent proxies.
+    package var via: JSONValue = []
 
     /// Declares no upstream.
     package init() {}
@@ -36,7 +38,7 @@ package struct ServerSettings: Sendable {
         return [
             "proxy": Self.object(["listen": .string(listen.proxy)], proxy),
             "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
-            "defaults": defaults,
+            "defaults": defaults, "via": via,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "cleanup": cleanup,
             "upstreams": .array(own + others),

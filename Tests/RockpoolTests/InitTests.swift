@@ -73,6 +73,23 @@ import Testing
         #expect(resource.updatedAt == "/last_modified" && resource.id == "/id")
     }
 
+    /// Without an entry it is not known whether entries are wrapped as lists are.
+    @Test func aWrappedListAloneIsNotOptimistic() throws {
+        var reading = SampleReading()
+        reading.note(method: "GET", path: "/records", status: 200, body: try json(#"{"data": [{"id": "a"}]}"#))
+        let resource = try #require(try checked(reading.proposal()).resources.first)
+        #expect(resource.items == "/data" && resource.offlineResponse == .accepted)
+        reading.note(method: "GET", path: "/records/a", status: 200, body: try json(#"{"data": {"id": "a"}}"#))
+        let known = try #require(try checked(reading.proposal()).resources.first)
+        #expect(known.envelope == "/data" && known.offlineResponse == .optimistic)
+    }
+
+    @Test func thePathOfAnEntry() throws {
+        #expect(SampleReading.path(of: try json(#"{"id": 7}"#), in: "/notes") == "/notes/7")
+        #expect(SampleReading.path(of: try json(#"{"uuid": "a b/c"}"#), in: "/notes") == "/notes/a%20b%2Fc")
+        #expect(SampleReading.path(of: try json(#"{"name": "x"}"#), in: "/notes") == nil)
+    }
+
     @Test(arguments: [
         "upstreams:\n  - name: api\n    origin: https://a\n  - name: other\n    origin: https://b\n",
         "upstreams:\n- origin: https://a\n  name: api\n",

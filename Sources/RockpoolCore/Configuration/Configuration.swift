@@ -11,6 +11,8 @@ package struct Configuration: Hashable, Sendable {
     package var categories: [CacheCategory] = CacheCategory.builtIn
     package var defaults = DefaultSettings()
     package var upstreams: [Upstream] = []
+    /// The parent proxies of hosts without one of their own, by rules; the first that matches counts.
+    package var via: [ParentRule] = []
     /// The network mode at startup; a mode set manually since takes precedence.
     package var network = Reachability.Mode.auto
 

@@ -15,6 +15,11 @@ package struct AddressPolicy: Hashable, Sendable {
         return deny.first { $0.contains(address) }.map { "\(address): within \($0), which is denied" }
     }
 
+    /// The reason why a request for `host` must not be passed to a parent proxy, which resolves names itself; nil for a name.
+    package func refusal(ofTarget host: String, loopbackAllowed: Bool) -> String? {
+        IPAddress(host).flatMap { refusal(of: $0, loopbackAllowed: loopbackAllowed) }
+    }
+
     private static func refusal(ofForm address: IPAddress, loopbackAllowed: Bool) -> String? {
         if address.isUnspecified { return "the unspecified address" }
         if address.isMulticast { return "a multicast address" }

@@ -23,10 +23,11 @@ extension UpstreamClient {
         if reachability.isSwitchedOff(upstream.name) { return }
         let head = RequestHead(
             method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
+        let parent = active.configuration.parent(for: upstream.origin, of: upstream)
         var request = OutboundRequest(
-            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, allowsLoopback: upstream.allowsLoopback)
+            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: parent?.url, allowsLoopback: upstream.allowsLoopback)
         request.isDeclared = true
-        request.parentCredential = upstream.parentCredential
+        request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: false)
         do {
             let answer = try await origin.send(request)

@@ -53,16 +53,17 @@ package final class UpstreamClient: Sendable {
         route: Route? = nil, forClient: Bool = true, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
+        let parent = active.configuration.parent(for: head.origin, of: upstream)
         var request = OutboundRequest(
             head: head, body: body, timeouts: StreamLimits.timeouts(upstream?.timeouts ?? UpstreamTimeouts(), for: head, route: route),
             tls: upstream?.tls ?? TLSSettings(),
-            via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
+            via: parent?.url, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
             interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
         request.isDeclared = upstream != nil
-        request.parentCredential = upstream?.parentCredential
+        request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
         let hasVia = traffic.via.prepare(
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())

@@ -76,11 +76,16 @@ struct TunnelDialer: Sendable {
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let upstream = engine.upstream(for: origin)
-        if let parent = upstream?.via.flatMap({ ParentProxy($0) }) {
-            let credential = upstream?.parentCredential
-            if credential?.auth == .negotiate || credential?.auth == .ntlm {
-                let detail = "tunnels through a parent proxy take basic only, not \(credential?.auth.rawValue ?? "")"
-                return loop.makeFailedFuture(TransferFailure(kind: .denied, sent: .no, detail: detail))
+        if let settings = engine.configuration.parent(for: origin, of: upstream), let parent = ParentProxy(settings.url) {
+            if upstream == nil, let refusal = resolver.addresses.refusal(ofTarget: origin.host, loopbackAllowed: isLocalClient) {
+                return loop.makeFailedFuture(TransferFailure(kind: .denied, sent: .no, detail: refusal))
+            }
+            let credential = settings.credential
+            if let credential, [.negotiate, .ntlm].contains(credential.auth) {
+                let negotiated = NegotiatedTunnel(parent: parent, credential: credential, host: origin.host, port: origin.port)
+                return negotiated.open(within: connectTimeout, on: loop).flatMap { socket in
+                    Self.bootstrap(on: loop, initialize: initialize).withConnectedSocket(socket)
+                }
             }
             return dial(origin, through: parent, credential: credential, on: loop, initialize: initialize)
         }
@@ -154,13 +159,17 @@ struct TunnelDialer: Sendable {
     private func open(
         _ address: SocketAddress, on loop: any EventLoop, initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
+        Self.bootstrap(on: loop, initialize: initialize).connectTimeout(.milliseconds(connectTimeout.milliseconds)).connect(to: address)
+    }
+
+    private static func bootstrap(
+        on loop: any EventLoop, initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> ClientBootstrap {
         ClientBootstrap(group: loop)
             .channelOption(.autoRead, value: false)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .connectTimeout(.milliseconds(connectTimeout.milliseconds))
             .channelInitializer(initialize)
-            .connect(to: address)
     }
 }
 

@@ -26,6 +26,11 @@ package final class CurlOrigin: Origin {
     }
 
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
+        if request.via != nil, !request.isDeclared,
+            let refusal = addresses.refusal(ofTarget: request.head.origin.host, loopbackAllowed: request.allowsLoopback)
+        {
+            throw TransferFailure(kind: .denied, sent: .no, detail: refusal)
+        }
         let transfer = Transfer(request: request, addresses: addresses, ownPorts: ownPorts)
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -1,5 +1,6 @@
 // A wrapper of libcurl's easy handle that hides its pointers.
 import CCurl
+import RockpoolCore
 
 /// A libcurl easy handle. Used on the curl thread alone.
 @safe struct EasyHandle {
@@ -21,6 +22,21 @@ import CCurl
 
     /// Sets a list option; the list must live for as long as the transfer.
     func set(_ option: CURLoption, _ list: CurlList) { unsafe rp_set_list(raw, option, list.first) }
+
+    /// Sets what a parent proxy is told about this process.
+    func set(_ credential: ParentCredential) {
+        let method: Int =
+            switch credential.auth {
+            case .none: 0
+            case .basic: 1  // CURLAUTH_BASIC
+            case .negotiate: 1 << 2  // CURLAUTH_NEGOTIATE
+            case .ntlm: 1 << 3  // CURLAUTH_NTLM
+            }
+        set(CURLOPT_PROXYAUTH, method)
+        // Without a name, Negotiate takes the ticket of this process.
+        set(CURLOPT_PROXYUSERNAME, credential.user)
+        set(CURLOPT_PROXYPASSWORD, credential.password)
+    }
 
     func number(_ info: CURLINFO) -> Int {
         var number = 0

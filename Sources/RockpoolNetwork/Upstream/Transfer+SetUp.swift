@@ -18,7 +18,7 @@ extension Transfer {
         // A parent proxy's answer to CONNECT is not the upstream's.
         easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         easy.set(CURLOPT_PROXY, request.via ?? "")
-        if let credential = request.parentCredential { set(credential, on: easy) }
+        if let credential = request.parentCredential { easy.set(credential) }
         // Ignore the environment's proxy exceptions.
         easy.set(CURLOPT_NOPROXY, "")
         easy.set(CURLOPT_URL, request.head.origin.url + "/")
@@ -49,20 +49,6 @@ extension Transfer {
             }
         }
         return easy
-    }
-
-    private func set(_ credential: ParentCredential, on easy: EasyHandle) {
-        let method: Int =
-            switch credential.auth {
-            case .none: 0
-            case .basic: 1  // CURLAUTH_BASIC
-            case .negotiate: 1 << 2  // CURLAUTH_NEGOTIATE
-            case .ntlm: 1 << 3  // CURLAUTH_NTLM
-            }
-        easy.set(CURLOPT_PROXYAUTH, method)
-        // Without a name, Negotiate takes the ticket of this process.
-        easy.set(CURLOPT_PROXYUSERNAME, credential.user)
-        easy.set(CURLOPT_PROXYPASSWORD, credential.password)
     }
 
     /// The target as sent: in absolute form for a parent HTTP proxy, which has no other source of the origin (RFC 9112 §3.2.2).

@@ -48,7 +48,10 @@ enum NodeAgent {
           // http: the absolute form of the target, on a connection to the proxy.
           const addRequest = http.Agent.prototype.addRequest;
           http.Agent.prototype.addRequest = function (request, options, ...rest) {
-            if (!options || typeof options !== 'object' || this instanceof https.Agent || options.socketPath || options.secureEndpoint) {
+            // Agents that make their own sockets (agent-base) read the proxy variables themselves; npm's does.
+            const isOwn = this.createSocket !== http.Agent.prototype.createSocket;
+            const isSecure = this instanceof https.Agent || request.protocol === 'https:';
+            if (!options || typeof options !== 'object' || isSecure || isOwn || options.socketPath || options.secureEndpoint) {
               return addRequest.call(this, request, options, ...rest);
             }
             const host = options.host || options.hostname || 'localhost';

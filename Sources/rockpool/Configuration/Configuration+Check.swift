@@ -5,7 +5,7 @@ extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
         storageContradictions() + categoryContradictions() + listenerContradictions() + sharedGatewayContradictions()
-            + upstreamContradictions()
+            + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
 

@@ -11,12 +11,7 @@ extension Upstream {
         if tls.clientKey != nil, tls.clientCert == nil {
             found.append(Contradiction("\(key).tls.client_key", "needs tls.client_cert"))
         }
-        if let parent, [.basic, .ntlm].contains(parent.auth), parent.user == nil || parent.passwordFile == nil {
-            found.append(Contradiction("\(key).via.auth", "\(parent.auth.rawValue) needs user and password_file"))
-        }
-        if let parent, parent.auth == .none, parent.user != nil || parent.passwordFile != nil {
-            found.append(Contradiction("\(key).via.user", "is sent only with auth: basic, negotiate or ntlm"))
-        }
+        found += parent?.contradictions(at: "\(key).via") ?? []
         for (index, route) in routes.enumerated() {
             found += route.contradictions(at: "\(key).routes[\(index)]", categories: categories)
         }
@@ -28,6 +23,20 @@ extension Upstream {
             }
         }
         return found
+    }
+}
+
+extension ParentSettings {
+    /// Every impossible combination; `key` is the key of these settings.
+    func contradictions(at key: String) -> [Contradiction] {
+        if [.basic, .ntlm].contains(auth), user == nil || passwordFile == nil {
+            return [Contradiction("\(key).auth", "\(auth.rawValue) needs user and password_file")]
+        }
+        if auth == .none, user != nil || passwordFile != nil {
+            return [Contradiction("\(key).user", "is sent only with auth: basic, negotiate or ntlm")]
+        }
+        if url == ParentRule.direct, auth != .none { return [Contradiction("\(key).auth", "needs a parent; direct is none")] }
+        return []
     }
 }
 

@@ -41,9 +41,12 @@ extension Examination {
     private func look(at upstream: Upstream, through origin: CurlOrigin) async -> [Finding] {
         let name = "upstream \(upstream.name)"
         let head = RequestHead(method: .head, origin: upstream.origin, target: upstream.probe?.path ?? "/", fields: [:])
+        let parent = configuration.parent(for: upstream.origin, of: upstream)
+        var request = OutboundRequest(
+            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: parent?.url, needsFreshConnection: true)
+        (request.isDeclared, request.parentCredential) = (true, parent?.credential)
         do throws(TransferFailure) {
-            let reply = try await origin.send(
-                OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, needsFreshConnection: true))
+            let reply = try await origin.send(request)
             reply.body.abandon()
             return [.ok(name, detail: "\(upstream.origin.url) responds (\(reply.head.status))")] + clock(of: reply.head)
         } catch {

@@ -7,18 +7,14 @@ struct InitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Write a configuration for an API, with the resources that its description or its answers show.",
         discussion: """
-            Without --openapi, --har and --collection a description is looked for at the usual paths of the API.
+            Without --openapi, --har and --collection a description is looked for at the usual paths of the API. A URL with a path may be that \
+            of a description or of a collection.
 
             EXAMPLES
               rockpool init https://api.example.com
+              rockpool init https://api.example.com/v1/notes
               rockpool init https://api.example.com --collection /v1/notes --collection /v1/tags
             """)
-    /// Paths where APIs commonly serve their description.
-    static let usualPaths = [
-        "/openapi.json", "/openapi.yaml", "/v3/api-docs", "/swagger.json", "/swagger/v1/swagger.json", "/api/openapi.json", "/api-docs",
-        "/v1/openapi.json", "/.well-known/openapi.json", "/v1/__api__",
-    ]
-
     @Argument(help: "The URL of the API: https://api.example.com.") var url: String
     @Option(name: .long, help: "An OpenAPI description, JSON or YAML.", completion: .file()) var openapi: String?
     @Option(name: .long, help: "Recorded traffic, as browsers export it (HAR).", completion: .file()) var har: String?
@@ -48,10 +44,18 @@ struct InitCommand: AsyncParsableCommand {
             file.discard()
             throw error
         }
+        if api.resources.isEmpty { for note in api.notes.prefix(5) { Display.error.print("rockpool: \(note)".inOneLine) } }
         let count = api.resources.count
         Display.output.print(
             "\(output): \(count) \(count == 1 ? "resource" : "resources")\(api.source.map { ", from \($0)" } ?? "")".inOneLine)
         Display.output.print("start it: rockpool serve\(output == "rockpool.yaml" ? "" : " --config \(output)")".inOneLine)
+    }
+
+    /// The path of the URL, without a slash at its end.
+    private var path: String {
+        guard let start = url.firstRange(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") else { return "" }
+        let path = url[slash...].prefix { !"?#".contains($0) }
+        return String(path.hasSuffix("/") ? path.dropLast() : path)
     }
 
     /// The upstream of the URL: its origin, without a path.
@@ -66,28 +70,14 @@ struct InitCommand: AsyncParsableCommand {
     }
 
     private func proposal(for origin: OriginAddress) throws -> ProposedAPI {
-        if let openapi { return try described(by: Self.document(at: openapi), at: openapi) }
+        if let openapi { return try OpenAPIReading(document: Self.document(at: openapi)).proposal(from: openapi) }
         if let har { return try recorded(in: Self.document(at: har), at: har, origin: origin) }
-        if !collection.isEmpty { return try fetched(from: origin) }
-        for path in Self.usualPaths {
-            guard let (status, body) = URLFetch.get(origin.url + path) else {
-                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed".inOneLine)
-                return ProposedAPI()
-            }
-            guard status == 200, let document = DocumentText.value(of: body) else { continue }
-            let reading = OpenAPIReading(document: document)
-            guard reading.isDescription else { continue }
-            return try described(by: document, at: origin.url + path)
+        let probe = APIProbe(origin: origin)
+        if !collection.isEmpty { return try probe.collections(collection) }
+        guard let api = try probe.usual(below: path) else {
+            Display.error.print("rockpool: no description was found; name one by --openapi, traffic by --har, or lists by --collection")
+            return ProposedAPI()
         }
-        Display.error.print("rockpool: no description was found; name one by --openapi, traffic by --har, or lists by --collection")
-        return ProposedAPI()
-    }
-
-    private func described(by document: JSONValue, at place: String) throws -> ProposedAPI {
-        let reading = OpenAPIReading(document: document)
-        guard reading.isDescription else { throw CommandFailure(.failed, "\(place) is no OpenAPI description".inOneLine) }
-        var api = reading.proposal()
-        api.source = place
         return api
     }
 
@@ -99,20 +89,6 @@ struct InitCommand: AsyncParsableCommand {
         guard count > 0 else { throw CommandFailure(.failed, "\(place) has no request to \(origin.url)".inOneLine) }
         var api = reading.proposal()
         api.source = place
-        return api
-    }
-
-    private func fetched(from origin: OriginAddress) throws -> ProposedAPI {
-        var reading = SampleReading()
-        for path in collection {
-            guard path.hasPrefix("/") else { throw ValidationError("--collection takes a path such as /v1/notes") }
-            guard let (status, body) = URLFetch.get(origin.url + path), (200..<300).contains(status) else {
-                throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
-            }
-            reading.note(method: "GET", path: path, status: status, body: DocumentText.value(of: body))
-        }
-        var api = reading.proposal()
-        api.source = "GET of \(collection.joined(separator: ", "))"
         return api
     }
 

@@ -44,7 +44,10 @@ struct ProposedConfiguration {
         if resource.id != "/id" { members.append("  id: \(quoted(resource.id))") }
         members.append("  version: etag  # or the pointer of a member that changes with each write")
         if let updatedAt = resource.updatedAt { members.append("  updated_at: \(quoted(updatedAt))") }
-        members.append("  offline_response: optimistic  # the API's own reply at once; accepted: 202")
+        members.append(
+            resource.isOptimistic
+                ? "  offline_response: optimistic  # the API's own reply at once; accepted: 202"
+                : "  offline_response: accepted  # 202; optimistic: the API's own reply at once")
         let space = String(repeating: " ", count: indentation)
         return (resource.evidence.map { "# \($0)".inOneLine } + members).map { space + $0 }
     }

@@ -9,6 +9,8 @@ struct ProposedResource: Hashable {
     var envelope = ""
     var id = "/id"
     var updatedAt: String?
+    /// False where too little is known for replies as of the API.
+    var isOptimistic = true
     /// The findings that led to it, each a line of comment.
     var evidence: [String] = []
 

@@ -54,10 +54,23 @@ struct SampleReading {
             if let item = bodies.keys.sorted().first(where: { Self.isItem($0, of: path) }), let body = bodies[item] {
                 resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
                 resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")
+            } else if !pointer.isEmpty {
+                // A wrapped list: its entries may be wrapped as well, and a reply made up without the wrapper would be wrong.
+                resource.isOptimistic = false
+                resource.evidence.append("No entry was read: after one, say where its object lies (envelope), and take optimistic")
             }
             found.resources.append(resource)
         }
         return found
+    }
+
+    /// The path of an entry of a collection; nil if it has no member that looks like an id.
+    static func path(of entry: JSONValue, in collection: String) -> String? {
+        guard let pointer = ProposedResource.pointer(to: ProposedResource.ids, among: entry.object?.names ?? []) else { return nil }
+        let id = entry[String(pointer.dropFirst())]
+        guard let text = id?.string ?? id?.integer.map({ "\($0)" }), !text.isEmpty else { return nil }
+        let plain = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+        return text.addingPercentEncoding(withAllowedCharacters: plain).map { collection + "/" + $0 }
     }
 
     private static func isItem(_ path: String, of collection: String) -> Bool {

@@ -117,7 +117,7 @@ struct Server: Sendable {
         for file in configuration.upstreams.compactMap({ $0.sign?.sigV4.secretFile }) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "sign.sigv4.secret_file: \(error)") }
         }
-        for file in configuration.upstreams.compactMap({ $0.parent?.passwordFile }) {
+        for file in (configuration.upstreams.compactMap(\.parent) + configuration.via.map(\.parent)).compactMap(\.passwordFile) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "via.password_file: \(error)") }
         }
         for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {

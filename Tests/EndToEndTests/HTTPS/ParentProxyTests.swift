@@ -120,4 +120,48 @@ import Testing
         try await server.stop()
         try await site.stop()
     }
+
+    /// Rules like those of a PAC file, for hosts that are declared and for others, for requests and tunnels.
+    @Test func rulesChooseTheParent() async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test,DNS:localhost"))
+        let origin = try await RawServer.start { connection in
+            _ = try await connection.read(through: "\r\n\r\n")
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nlow")
+        }
+        let parent = try await ParentProcess("http", password: "ann:secret")
+        let file = try authority.scratch.write("secret\n", to: "password")
+        _ = chmod(file, 0o600)
+        var settings = ServerSettings(
+            upstream: origin.port, ["origin": .string("http://declared.test:\(origin.port)")],
+            proxy: ["connect_ports": [.number(JSONNumber(Int64(site.port)))]])
+        settings.via = [
+            ["hosts": ["direct.test", "192.0.2.0/24"], "url": "direct"],
+            [
+                "hosts": ["*"], "url": .string("http://127.0.0.1:\(parent.port)"), "auth": "basic", "user": "ann",
+                "password_file": .string(file),
+            ],
+        ]
+        let server = try await ServerProcess.start(settings)
+        for host in ["declared.test", "other.test"] {
+            let reply = try await Curl.send("GET", "http://\(host):\(origin.port)/\(host)", proxy: server.proxy)
+            #expect(reply.status == 200 && reply.text == "low", "\(reply.text) \(parent.lines)")
+        }
+        let tunnel = try await get("https://pool.test:\(site.port)/tide.json", through: server, trusting: authority.file)
+        #expect(tunnel.status == 200 && tunnel.text.contains("low"), "\(tunnel.exit) \(parent.lines)")
+        let expected = [
+            "GET http://declared.test:\(origin.port)/declared.test", "GET http://other.test:\(origin.port)/other.test",
+            "CONNECT pool.test:\(site.port)",
+        ]
+        #expect(parent.lines == expected)
+        // This machine is never behind `*`, and what may not be reached is not passed to the parent either.
+        try await #expect(Curl.send("GET", "http://127.0.0.1:\(origin.port)/", proxy: server.proxy).status == 200)
+        try await #expect(Curl.send("GET", "http://direct.test:\(origin.port)/", proxy: server.proxy).status >= 500)
+        for target in ["169.254.169.254", "0.0.0.0"] {
+            try await #expect(Curl.send("GET", "http://\(target):\(origin.port)/", proxy: server.proxy).status == 403)
+        }
+        #expect(parent.lines == expected)
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        try await site.stop()
+    }
 }

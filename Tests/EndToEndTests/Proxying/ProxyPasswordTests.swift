@@ -1,5 +1,7 @@
 // A proxy that wants a name and a password, with curl (docs/guide/clients.md#passwords).
 import Foundation
+import HTTPTypes
+import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing

@@ -121,6 +121,29 @@ import Testing
         await api.stop()
     }
 
+    /// The URL of a collection is enough: one of its entries shows where the object lies in an item's body.
+    @Test func theURLOfACollectionIsEnough() async throws {
+        let scratch = try Scratch()
+        let api = try await RawServer.start { connection in
+            let head = try await connection.read(through: "\r\n\r\n")
+            let bodies = [
+                "/v1/records": #"{"data": [{"id": "a", "last_modified": 7}]}"#,
+                "/v1/records/a": #"{"data": {"id": "a"}, "permissions": {}}"#,
+            ]
+            let body = bodies[String(head.split(separator: " ")[1])]
+            let status = body == nil ? "404 Not Found" : "200 OK"
+            try await connection.send(
+                "HTTP/1.1 \(status)\r\nContent-Length: \((body ?? "").utf8.count)\r\nConnection: close\r\n\r\n\(body ?? "")")
+        }
+        let made = try await Command.rockpool(
+            ["init", "http://127.0.0.1:\(api.port)/v1/records"], environment: environment(scratch), directory: scratch.path)
+        #expect(made.status == 0 && made.output.contains("1 resource"), "\(made)")
+        let text = try Files.text(of: scratch.path + "/rockpool.yaml")
+        for line in [#"collection: "/v1/records""#, #"items: "/data""#, #"envelope: "/data""#, "offline_response: optimistic"] {
+            #expect(text.contains(line), "\(text)")
+        }
+    }
+
     @Test func trafficShowsResources() async throws {
         let (api, scratch) = (try await NotesServer.start(seed: [["title": "a"]]), try Scratch())
         let (proxy, admin, gateway) = (FreePort.next(), FreePort.next(), FreePort.next())

@@ -30,8 +30,20 @@ extension ScalarFormat where Value == String {
     /// A host, or all names below one, with an optional port.
     static let hostPattern = text("a host such as api.example.com, *.example.com or api.example.com:8443") { HostPattern($0) != nil }
 
+    /// The hosts of a rule for parent proxies.
+    static let parentHosts = text("a host such as api.example.com or *.example.com, a network such as 10.0.0.0/8, or *") {
+        ParentPattern($0) != nil
+    }
+
     /// A parent proxy.
-    static let parentProxy = text("a proxy such as http://host:3128 or socks5h://host:1080") { text in
+    static let parentProxy = text("a proxy such as http://host:3128 or socks5h://host:1080") { isParent($0) }
+
+    /// A parent proxy, or the word for none.
+    static let parentProxyOrDirect = text("direct, or a proxy such as http://host:3128 or socks5h://host:1080") {
+        $0 == ParentRule.direct || isParent($0)
+    }
+
+    private static func isParent(_ text: String) -> Bool {
         ["http://", "https://", "socks5://", "socks5h://"].contains { scheme in
             guard text.hasPrefix(scheme), let address = HostAndPort(String(text.dropFirst(scheme.count))) else { return false }
             return (1...65535).contains(address.port)

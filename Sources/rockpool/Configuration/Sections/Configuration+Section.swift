@@ -13,6 +13,7 @@ extension Configuration {
             blank: { CacheCategory(name: $0) }),
         .section("defaults", field: \.defaults, of: DefaultSettings.section),
         .value("network", field: \.network, as: .word),
+        .sections("via", field: \.via, of: ParentRule.section, blank: ParentRule()),
         .sections("upstreams", field: \.upstreams, of: Upstream.section, blank: Upstream.blank),
     ])
 }

@@ -68,6 +68,16 @@ extension ParentSettings {
     ])
 }
 
+extension ParentRule {
+    static let section = Section<ParentRule>([
+        .list("hosts", field: \.hosts, of: .parentHosts).required,
+        .value("url", field: \.parent.url, as: .parentProxyOrDirect).required,
+        .value("auth", field: \.parent.auth, as: .word),
+        .optional("user", field: \.parent.user, as: .proxyUser),
+        .optional("password_file", field: \.parent.passwordFile, as: .path),
+    ])
+}
+
 extension RefreshRecipe {
     static let section = Section<RefreshRecipe>([
         .value("path", field: \.path, as: .tokenEndpoint).required,

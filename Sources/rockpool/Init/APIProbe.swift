@@ -1,0 +1,67 @@
+// Fetches what an API says of itself: a description, or collections with one of their entries (docs/reference/cli.md#init).
+import Foundation
+import RockpoolCore
+
+/// Requests of `rockpool init`, all by GET.
+struct APIProbe {
+    let origin: OriginAddress
+
+    /// Paths where APIs commonly serve their description.
+    private static let usualPaths = [
+        "/openapi.json", "/openapi.yaml", "/v3/api-docs", "/swagger.json", "/swagger/v1/swagger.json", "/api/openapi.json", "/api-docs",
+        "/v1/openapi.json", "/.well-known/openapi.json", "/v1/__api__",
+    ]
+
+    /// What `path` itself is, a description or a collection, else a description at the usual paths; nil without one. An API that cannot be
+    /// reached is said so.
+    func usual(below path: String) throws -> ProposedAPI? {
+        let inner = path.isEmpty ? [] : [path] + (Self.usualPaths + ["/__api__"]).map { path + $0 }
+        for place in inner + Self.usualPaths {
+            guard let (status, body) = URLFetch.get(origin.url + place) else {
+                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed".inOneLine)
+                return ProposedAPI()
+            }
+            guard status == 200, let document = DocumentText.value(of: body) else { continue }
+            let reading = OpenAPIReading(document: document)
+            if reading.isDescription { return try reading.proposal(from: origin.url + place) }
+            if place == path, SampleReading.list(in: document) != nil { return try collections([path]) }
+        }
+        return nil
+    }
+
+    /// The resources of collections, each with one entry, which shows where the object lies in an item's body.
+    func collections(_ paths: [String]) throws -> ProposedAPI {
+        var reading = SampleReading()
+        var empty: [String] = []
+        for path in paths {
+            guard path.hasPrefix("/") else { throw CommandFailure(.usage, "--collection takes a path such as /v1/notes") }
+            guard let (status, body) = URLFetch.get(origin.url + path), (200..<300).contains(status) else {
+                throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
+            }
+            let document = DocumentText.value(of: body)
+            reading.note(method: "GET", path: path, status: status, body: document)
+            guard let (_, entries) = document.flatMap({ SampleReading.list(in: $0) }) else {
+                empty.append(path)
+                continue
+            }
+            guard let item = entries.first.flatMap({ SampleReading.path(of: $0, in: path) }),
+                let (found, entry) = URLFetch.get(origin.url + item)
+            else { continue }
+            reading.note(method: "GET", path: item, status: found, body: DocumentText.value(of: entry))
+        }
+        var api = reading.proposal()
+        api.notes += empty.map { "GET \($0): no list of objects, or an empty one" }
+        api.source = "GET of \(paths.joined(separator: ", "))"
+        return api
+    }
+}
+
+extension OpenAPIReading {
+    /// The proposal of a description that was found at `place`. Throws if the document is none.
+    func proposal(from place: String) throws -> ProposedAPI {
+        guard isDescription else { throw CommandFailure(.failed, "\(place) is no OpenAPI description".inOneLine) }
+        var api = proposal()
+        api.source = place
+        return api
+    }
+}
