@@ -303,7 +303,10 @@ class Gql:
     """Notes of a GraphQL server; an addition that arrives twice makes two notes."""
 
     restarts = True
-    upstream = {"routes": [{"match": "POST /graphql", "kind": "graphql", "lane": "/id", "offline_response": "optimistic"}]}
+    upstream = {
+        "routes": [{"match": "POST /graphql", "kind": "graphql", "lane": "/id", "offline_response": "optimistic"}],
+        "idempotency": {"honoured": "yes", "max_processing": "1s"},
+    }
     steps = ("put", "put", "delete", "add", "list")
 
     @staticmethod
@@ -336,11 +339,15 @@ class Gql:
     def state(self, world):
         try:
             with open(world.directory + "/notes.json", encoding="utf-8") as file:
-                rows = json.load(file)
+                rows, _ = json.load(file)
         except FileNotFoundError:
             return {}
         # The number of an added note is the server's own; its text is unique.
-        return {text if key.startswith("n") else key: text for key, text in rows}
+        found = {}
+        for key, text in rows:
+            name = text if key.startswith("n") else key
+            found[name] = "twice" if name in found else text
+        return found
 
 
 PROGRAMS = {"aws": Aws, "git": Git, "gql": Gql, "rclone": Rclone}

@@ -1,4 +1,7 @@
-"""A GraphQL server with notes in the file notes.json of the current directory: graphql_server.py PORT."""
+"""A GraphQL server with notes in the file notes.json of the current directory: graphql_server.py PORT.
+
+A mutation that comes again with the same Idempotency-Key is answered as before, and has no second effect.
+"""
 
 import http.server
 import json
@@ -21,13 +24,14 @@ class Notes:
     def __init__(self):
         self.lock = threading.Lock()
         self.rows = []
+        self.answers = {}
         if os.path.exists("notes.json"):
             with open("notes.json", encoding="utf-8") as file:
-                self.rows = json.load(file)
+                self.rows, self.answers = json.load(file)
 
     def save(self):
         with open("notes.json.new", "w", encoding="utf-8") as file:
-            json.dump(self.rows, file)
+            json.dump([self.rows, self.answers], file)
         os.replace("notes.json.new", "notes.json")
 
     def notes(self, info):
@@ -64,7 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        key = self.headers.get("Idempotency-Key")
         with NOTES.lock:
+            if key in NOTES.answers:
+                return self.answer(200, NOTES.answers[key])
             result = graphql.graphql_sync(
                 SCHEMA,
                 asked["query"],
@@ -72,6 +79,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 variable_values=asked.get("variables"),
                 operation_name=asked.get("operationName"),
             )
+            if key:
+                NOTES.answers[key] = result.formatted
+                NOTES.save()
         self.answer(200, result.formatted)
 
     def answer(self, status, value):
