@@ -402,7 +402,9 @@ def sequence(program, world, seed):
     if found == expected and not stuck:
         return []
     stuck = [f"{row['state']} {row['method']} {row['url']} {row['lastError']}" for row in stuck]
-    return [f"seed {seed}", *lines, f"expected {expected}", f"found    {found}", *stuck]
+    names = sorted(name for name in {**expected, **found} if expected.get(name) != found.get(name))
+    differences = [f"{name}: expected {expected.get(name)}, found {found.get(name)}" for name in names]
+    return [f"seed {seed}", *lines, *differences, *stuck]
 
 
 def main():

@@ -30,6 +30,7 @@ class Notes:
                 self.rows, self.answers = json.load(file)
 
     def save(self):
+        """Stores notes and answers together: whenever the server ends, a mutation and the answer to its key are both there, or neither."""
         with open("notes.json.new", "w", encoding="utf-8") as file:
             json.dump([self.rows, self.answers], file)
         os.replace("notes.json.new", "notes.json")
@@ -42,18 +43,15 @@ class Notes:
 
     def add(self, info, text):
         self.rows.append([f"n{len(self.rows)}", text])
-        self.save()
         return {"id": self.rows[-1][0], "text": text}
 
     def put(self, info, id, text):
         self.rows = [row for row in self.rows if row[0] != id] + [[id, text]]
-        self.save()
         return {"id": id, "text": text}
 
     def remove(self, info, id):
         count = len(self.rows)
         self.rows = [row for row in self.rows if row[0] != id]
-        self.save()
         return len(self.rows) < count
 
 
@@ -81,7 +79,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             )
             if key:
                 NOTES.answers[key] = result.formatted
-                NOTES.save()
+            NOTES.save()
         self.answer(200, result.formatted)
 
     def answer(self, status, value):
