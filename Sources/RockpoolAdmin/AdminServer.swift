@@ -150,8 +150,8 @@ package struct AdminServer: Service {
         ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)
         StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, now: now).add(to: router)
         NetworkRoutes(
-            active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting, events: engine.events,
-            now: now
+            active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting,
+            signedArrivals: engine.signedArrivals, events: engine.events, now: now
         ).add(to: router)
         CacheRoutes(
             cache: cache, active: active, explainer: engine.explainer, prefetch: PrefetchRoute(engine: engine),

@@ -16,6 +16,8 @@ package final class Engine: Sendable {
     package let events = EngineEvents()
     /// Clients that refused Rockpool's certificate.
     package let untrusting = UntrustingTable()
+    /// Signed requests to gateways that break their signatures.
+    package let signedArrivals = SignedArrivals()
     package let logger: Logger
     /// Rockpool's name in `Via`, unique per instance.
     package let viaName: String
@@ -163,6 +165,7 @@ package final class Engine: Sendable {
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         plan.obstacleToQueueing = crossOrigin.obstacleToQueueing(original, plan, client: exchange.client)
         if !exchange.verify(for: plan.upstream) { plan.obstacleToQueueing = "its signature was not made with the key of sign.sigv4" }
+        signedArrivals.note(exchange, to: plan.upstream, at: now())
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {

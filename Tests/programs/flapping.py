@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Runs random sequences of rclone and aws through Rockpool over a line that comes and goes.
+"""Runs random sequences of aws, git, gql and rclone through Rockpool over a line that comes and goes.
 
-    Tests/programs/flapping.py [--program rclone|aws] [--sequences 200] [--seed 1] [--binary .build/release/rockpool] [--python PYTHON]
+    Tests/programs/flapping.py [--program NAME] [--sequences 200] [--seed 1] [--binary .build/release/rockpool] [--python PYTHON]
 
 A step that its program reports as done must be at the server in the end, and a step that it reports as failed must never be: after every
-sequence the server's files are those of the successful steps. PYTHON is one that has wsgidav, moto and cheroot, as that of `make programs`.
+sequence the server's state is that of the successful steps. The line is cut by Rockpool's switch or, where its data outlives it, by the end
+of the server program. PYTHON is one that has cheroot, gql, graphql-core, moto and wsgidav, as that of `make programs`; awscli is taken from
+it or from the Python that runs this script.
 """
 
 import argparse
+import collections
 import json
 import os
 import random
@@ -21,6 +24,8 @@ import urllib.error
 import urllib.request
 
 STEPS = 12
+COUNTS = collections.Counter()
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def free_ports(count):
@@ -39,8 +44,8 @@ class World:
     def __init__(self, binary, directory, command, upstream):
         self.directory = directory
         self.port, self.gateway, self.proxy, self.admin = free_ports(4)
-        self.server = subprocess.Popen(command(self), cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.wait(f"http://127.0.0.1:{self.port}/")
+        self.line = command(self)
+        self.up()
         listen = {"listen": f"127.0.0.1:{self.proxy}"}
         declared = {
             "name": "u",
@@ -59,6 +64,17 @@ class World:
         )
         self.rockpool.stdout.readline()
 
+    def up(self):
+        self.server = subprocess.Popen(self.line, cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.wait(f"http://127.0.0.1:{self.port}/")
+
+    def down(self):
+        """Ends the server program while nothing is under way."""
+        self.turn("offline")
+        self.server.kill()
+        self.server.wait()
+        self.turn("auto")
+
     @staticmethod
     def wait(url):
         for _ in range(300):
@@ -76,7 +92,7 @@ class World:
             fields = {"Authorization": "Bearer " + file.read().strip(), "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.admin}{path}", data, fields, method=method)
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=30) as reply:
             return json.load(reply)
 
     def turn(self, mode):
@@ -102,8 +118,33 @@ class World:
             process.wait()
 
 
+class Client:
+    """A client program that stays, because it is slow to start (steps.py)."""
+
+    def __init__(self, python, *words, environment=None):
+        self.process = subprocess.Popen(
+            [python, HERE + "/steps.py", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+
+    def run(self, *words):
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+        status, output = json.loads(self.process.stdout.readline())
+        return status == 0, output
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
 class Rclone:
     """Files of a WebDAV share."""
+
+    restarts = True
 
     upstream = {"routes": [{"match": f"{name} /**", "cache": "body"} for name in ("PROPFIND", "REPORT", "OPTIONS")]}
     steps = ("put", "put", "delete", "move")
@@ -122,8 +163,11 @@ class Rclone:
         options = ["--config", "/dev/null", "--webdav-url", f"http://127.0.0.1:{port}/", "--webdav-vendor", "other"]
         return world.run("rclone", *options, "--retries", "1", "--low-level-retries", "1", *words)
 
-    def begin(self, world):
+    def begin(self, world, python):
         self.rclone(world, world.gateway, "lsf", "-R", ":webdav:")
+
+    def end(self):
+        pass
 
     def put(self, world, name, text):
         with open(world.directory + "/given", "w", encoding="utf-8") as file:
@@ -150,6 +194,7 @@ class Rclone:
 class Aws:
     """Objects of a bucket."""
 
+    restarts = False
     upstream = {"routes": [{"match": "/bucket/**", "kind": "s3"}, {"match": "/bucket", "kind": "s3"}]}
     steps = ("put", "put", "delete")
     environment = {
@@ -164,42 +209,167 @@ class Aws:
         return lambda world: [python, "-m", "moto.server", "-p", str(world.port)]
 
     def aws(self, world, port, *words):
-        return world.run("aws", "--endpoint-url", f"http://127.0.0.1:{port}", *words, environment=self.environment)
+        return self.client.run("--endpoint-url", f"http://127.0.0.1:{port}", *words)
 
-    def begin(self, world):
+    def begin(self, world, python):
+        probe = [python, "-c", "import awscli"]
+        own = subprocess.run(probe, capture_output=True).returncode == 0
+        self.client = Client(python if own else sys.executable, "aws", environment=self.environment)
         self.aws(world, world.gateway, "s3", "mb", "s3://bucket")
+
+    def end(self):
+        self.client.end()
 
     def put(self, world, name, text):
         with open(world.directory + "/given", "w", encoding="utf-8") as file:
             file.write(text)
-        return self.aws(world, world.gateway, "s3", "cp", "given", "s3://bucket/" + name)[0]
+        return self.aws(world, world.gateway, "s3", "cp", world.directory + "/given", "s3://bucket/" + name)[0]
 
     def delete(self, world, name):
         return self.aws(world, world.gateway, "s3", "rm", "s3://bucket/" + name)[0]
 
     def state(self, world):
         _, listed = self.aws(world, world.port, "s3api", "list-objects-v2", "--bucket", "bucket", "--output", "json")
-        names = [item["Key"] for item in json.loads(listed or b"{}").get("Contents", [])]
-        read = {}
-        for name in names:
-            _, text = self.aws(world, world.port, "s3", "cp", "s3://bucket/" + name, "-")
-            read[name] = text.decode()
-        return read
+        names = [item["Key"] for item in json.loads(listed or "{}").get("Contents", [])]
+        return {name: self.aws(world, world.port, "s3", "cp", "s3://bucket/" + name, "-")[1] for name in names}
 
 
-PROGRAMS = {"rclone": Rclone, "aws": Aws}
+class Git:
+    """Files on the main branch of a repository: a push is done or has failed, and nothing of it comes later."""
+
+    restarts = True
+    upstream = {}
+    steps = ("put", "put", "delete", "fetch")
+
+    @staticmethod
+    def command(python):
+        def line(world):
+            subprocess.run(["git", "init", "-q", "--bare", "-b", "main", world.directory + "/pool.git"], check=True)
+            subprocess.run(["git", "-C", world.directory + "/pool.git", "config", "http.receivepack", "true"], check=True)
+            return [python, HERE + "/git_server.py", str(world.port)]
+
+        return line
+
+    def git(self, world, *words):
+        who = {"NAME": "a", "EMAIL": "a@example.com"}
+        environment = {f"GIT_{role}_{what}": text for role in ("AUTHOR", "COMMITTER") for what, text in who.items()}
+        own = {"HOME": world.directory, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
+        return world.run("git", *words, environment={**environment, **own})
+
+    def begin(self, world, python):
+        self.git(world, "clone", "-q", f"http://127.0.0.1:{world.gateway}/pool.git", "work")
+        self.git(world, "-C", "work", "commit", "-q", "--allow-empty", "-m", "first")
+        self.git(world, "-C", "work", "push", "-q", "origin", "HEAD:main")
+
+    def end(self):
+        pass
+
+    def push(self, world):
+        """Commits everything and pushes it; what could not be pushed is given up, as its user would who starts again."""
+        self.git(world, "-C", "work", "add", "-A")
+        self.git(world, "-C", "work", "commit", "-q", "--allow-empty", "-m", "step")
+        done = self.git(world, "-C", "work", "push", "-q", "origin", "HEAD:main")[0]
+        if not done:
+            self.git(world, "-C", "work", "reset", "-q", "--hard", "HEAD~1")
+        return done
+
+    def put(self, world, name, text):
+        path = os.path.join(world.directory, "work", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.push(world)
+
+    def delete(self, world, name):
+        path = os.path.join(world.directory, "work", name)
+        if os.path.exists(path):
+            os.remove(path)
+        return self.push(world)
+
+    def fetch(self, world, name):
+        """A fetch that is reported as done has brought the server's commit."""
+        done = self.git(world, "-C", "work", "fetch", "-q", "origin", "main")[0]
+        fetched, held = (self.git(world, "-C", where, "rev-parse", ref)[1] for where, ref in (("work", "FETCH_HEAD"), ("pool.git", "main")))
+        if done and fetched != held:
+            raise SystemExit(f"fetched {fetched}, the server has {held}")
+        return done
+
+    def state(self, world):
+        _, names = self.git(world, "-C", "pool.git", "ls-tree", "-r", "--name-only", "main")
+        return {name: self.git(world, "-C", "pool.git", "show", "main:" + name)[1].decode() for name in names.decode().split()}
+
+
+class Gql:
+    """Notes of a GraphQL server; an addition that arrives twice makes two notes."""
+
+    restarts = True
+    upstream = {
+        "routes": [{"match": "POST /graphql", "kind": "graphql", "lane": "/id", "offline_response": "optimistic"}],
+        "idempotency": {"honoured": "yes", "max_processing": "1s"},
+    }
+    steps = ("put", "put", "delete", "add", "list")
+
+    @staticmethod
+    def command(python):
+        return lambda world: [python, HERE + "/graphql_server.py", str(world.port)]
+
+    def begin(self, world, python):
+        self.client = Client(python, "gql", f"http://127.0.0.1:{world.gateway}/graphql")
+        self.list(world, "")
+
+    def end(self):
+        self.client.end()
+
+    def put(self, world, name, text):
+        document = "mutation Put($id: ID!, $text: String!) { put(id: $id, text: $text) { id text } }"
+        done, said = self.client.run(document, {"id": name, "text": text})
+        if done and json.loads(said)["put"] != {"id": name, "text": text}:
+            raise SystemExit(f"a note that was put reads {said}")
+        return done
+
+    def delete(self, world, name):
+        return self.client.run("mutation Remove($id: ID!) { remove(id: $id) }", {"id": name})[0]
+
+    def add(self, world, name, text):
+        return self.client.run("mutation Add($text: String!) { add(text: $text) { text } }", {"text": text})[0]
+
+    def list(self, world, name):
+        return self.client.run("query Notes { notes { id text } }", None)[0]
+
+    def state(self, world):
+        try:
+            with open(world.directory + "/notes.json", encoding="utf-8") as file:
+                rows, _ = json.load(file)
+        except FileNotFoundError:
+            return {}
+        # The number of an added note is the server's own; its text is unique.
+        found = {}
+        for key, text in rows:
+            name = text if key.startswith("n") else key
+            found[name] = "twice" if name in found else text
+        return found
+
+
+PROGRAMS = {"aws": Aws, "git": Git, "gql": Gql, "rclone": Rclone}
 
 
 def sequence(program, world, seed):
     """Runs one sequence on an empty share; returns what went wrong."""
     chance = random.Random(seed)
     expected = program.state(world)
-    away = False
+    away = None
     lines = []
     for number in range(STEPS):
         if chance.random() < 0.35:
-            away = not away
-            world.turn("offline" if away else "auto")
+            if away == "down":
+                world.up()
+            elif away:
+                world.turn("auto")
+            away = None if away else chance.choice(("down", "off") if program.restarts else ("off",))
+            if away == "down":
+                world.down()
+            elif away:
+                world.turn("offline")
         step = chance.choice(program.steps)
         name = chance.choice(("a", "b", "dir/c", "dir/d"))
         if step == "put":
@@ -211,18 +381,30 @@ def sequence(program, world, seed):
             done = program.delete(world, name)
             if done:
                 expected.pop(name, None)
+        elif step == "add":
+            text = f"{seed}-{number}"
+            done = program.add(world, name, text)
+            if done:
+                expected[text] = text
+        elif step in ("fetch", "list"):
+            done = getattr(program, step)(world, name)
         else:
             other = chance.choice([one for one in ("e", "dir/f", "a") if one != name])
             done = program.move(world, name, other)
             if done and name in expected:
                 expected[other] = expected.pop(name)
-        lines.append(f"{'away' if away else 'here'} {step} {name}: {'done' if done else 'failed'}")
+        COUNTS[(step, "away" if away else "here", done)] += 1
+        lines.append(f"{away or 'here'} {step} {name}: {'done' if done else 'failed'}")
+    if away == "down":
+        world.up()
     stuck = world.settle()
     found = program.state(world)
     if found == expected and not stuck:
         return []
     stuck = [f"{row['state']} {row['method']} {row['url']} {row['lastError']}" for row in stuck]
-    return [f"seed {seed}", *lines, f"expected {expected}", f"found    {found}", *stuck]
+    names = sorted(name for name in {**expected, **found} if expected.get(name) != found.get(name))
+    differences = [f"{name}: expected {expected.get(name)}, found {found.get(name)}" for name in names]
+    return [f"seed {seed}", *lines, *differences, *stuck]
 
 
 def main():
@@ -240,7 +422,8 @@ def main():
         binary, python = os.path.abspath(options.binary), os.path.abspath(options.python)
         world = World(binary, directory, program.command(python), program.upstream)
         try:
-            program.begin(world)
+            program.begin(world, python)
+            COUNTS.clear()
             for seed in range(options.seed, options.seed + options.sequences):
                 wrong = sequence(program, world, seed)
                 if wrong:
@@ -248,7 +431,9 @@ def main():
                     print(f"{name}:", *wrong, sep="\n  ", flush=True)
                     break
             else:
-                print(f"{name}: {options.sequences} sequences of {STEPS} steps, nothing lost, nothing late")
+                counts = [f"{where} {step} {'done' if done else 'failed'} {count}" for (step, where, done), count in sorted(COUNTS.items())]
+                print(f"{name}: {options.sequences} sequences of {STEPS} steps, nothing lost, nothing late:", ", ".join(counts), flush=True)
+            program.end()
         finally:
             world.end()
             shutil.rmtree(directory, ignore_errors=True)

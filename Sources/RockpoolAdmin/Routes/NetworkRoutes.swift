@@ -8,6 +8,7 @@ struct NetworkRoutes {
     let reachability: ReachabilityTable
     let upstreams: UpstreamClient
     let untrusting: UntrustingTable
+    let signedArrivals: SignedArrivals
     let events: EngineEvents
     let now: @Sendable () -> Timestamp
 
@@ -80,6 +81,7 @@ struct NetworkRoutes {
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
             "bandwidth": .optional(reachability.bandwidth(of: upstream.name, now: now())?.rawValue),
+            "signatureBrokenAt": .time(signedArrivals.last(to: upstream.name)),
         ]
     }
 }

@@ -30,7 +30,7 @@ struct Examination {
         if doors == nil { found += ports() }
         found += directories() + authority() + (await untrustingClients())
         let switched = await networkSwitch()
-        found += await upstreams(switched: switched)
+        found += await upstreams(switched: switched) + signatures()
         guard let doors else { return DoctorReport(found) }
         // A client that bypasses the proxy would send a DNS query.
         if switched.mode == .offline {

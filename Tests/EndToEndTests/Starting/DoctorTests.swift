@@ -23,6 +23,25 @@ import Testing
         }
     }
 
+    /// A gateway sends the origin's name, and with it a signature for the gateway's name is wrong.
+    @Test func aGatewayThatBreaksSignaturesIsNamed() async throws {
+        let bucket: JSONValue = ["routes": [["match": "/bucket/**", "kind": "s3"]]]
+        let own: JSONValue = ["preserve_host": true, "routes": [["match": "/bucket/**", "kind": "s3"]]]
+        for (upstream, expected) in [(bucket, "warn"), (own, nil)] as [(JSONValue, String?)] {
+            let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next(), upstream))
+            let found = try await examine(server)
+            #expect(found.results.first { $0.key.hasPrefix("signatures") }?.value == expected, "\(found)")
+            try await server.stop()
+        }
+        let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next()))
+        #expect(try await !examine(server).results.keys.contains { $0.hasPrefix("signatures") })
+        let signature = "AWS4-HMAC-SHA256 Credential=AK/20260101/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=00"
+        _ = try await Curl.send(
+            "GET", "http://\(server.gateway)/bucket/one", fields: ["Authorization: \(signature)", "X-Amz-Date: 20260101T000000Z"])
+        #expect(try await examine(server).results.first { $0.key.hasPrefix("signatures") }?.value == "warn")
+        try await server.stop()
+    }
+
     @Test func whatIsWrongIsSaidWithItsLineAndFails() async throws {
         let server = try ServerProcess.prepare(ServerSettings(upstream: 4000, ["polcy": "standard"]))
         let command = try await server.command("doctor")

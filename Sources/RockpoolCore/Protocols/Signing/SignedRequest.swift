@@ -51,6 +51,9 @@ package struct SignedRequest: Hashable, Sendable {
         }
     }
 
+    /// True if the signature covers the name of the host, so that a gateway that sends another name breaks it.
+    package var coversHost: Bool { scheme == .sigV4 || scheme == .messageSignature || scheme == .hawk }
+
     /// True if the signature is of this request alone, so that it must be kept with a queued write and never be sent with another.
     package var isOfOneRequest: Bool { scheme != .basic }
 
