@@ -70,7 +70,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: path) }
         try "APT::Get::Quiet 1;".write(toFile: path + "/mine.conf", atomically: true, encoding: .utf8)
         let trust = TrustFiles(authority: AuthorityFiles(stateDirectory: path), environment: ["APT_CONFIG": path + "/mine.conf"])
-        let file = try trust.writeApt(proxy: #require(HostAndPort("127.0.0.1:1")), bundle: nil)
+        let file = try trust.writeApt(proxy: "http://127.0.0.1:1", bundle: nil)
         let text = try String(contentsOfFile: file, encoding: .utf8)
         #expect(text.contains("APT::Get::Quiet 1;\nAcquire::http::Proxy \"http://127.0.0.1:1\";\n"))
     }
