@@ -49,6 +49,7 @@ class Load:
     seconds: float
     p50: float  # milliseconds
     p99: float
+    p999: float  # 0 if it is not measured
     cpu: float  # seconds of the load itself
 
 
@@ -80,7 +81,7 @@ def run(proxy, workload, path, seconds, core, folder, tag=None):
     if errors or not requests:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {errors} of {requests} requests failed")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Load(requests, size, microseconds / 1e6, p50 / 1000, p99 / 1000, cpu)
+    return Load(requests, size, microseconds / 1e6, p50 / 1000, p99 / 1000, 0, cpu)
 
 
 def wrk(origin, target, fields, distinct, seconds, core, folder):
@@ -100,19 +101,54 @@ def wrk(origin, target, fields, distinct, seconds, core, folder):
 def h2load(origin, target, fields, _, seconds, core, folder):
     """The same of one run of h2load: 16 connections with four streams each."""
     log = os.path.join(folder, "h2load.log")
+    command = [*h2load_command(fields, core, log), f"-c{CONNECTIONS // 4}", "-m4", f"-D{seconds}", f"{origin}{target}"]
+    output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
+    done, size, failed = counters(output.stdout, output.stderr, origin)
+    p50, p99, _ = percentiles(times(log))
+    return done, size, int(seconds * 1e6), p50 * 1000, p99 * 1000, failed
+
+
+def h2load_command(fields, core, log):
     if os.path.exists(log):
         os.unlink(log)  # h2load appends.
     headers = [word for name, value in fields.items() if name != "Host" for word in ("-H", f"{name.lower()}: {value}")]
-    command = ["taskset", "-c", str(core), "h2load", "-t1", f"-c{CONNECTIONS // 4}", "-m4", f"-D{seconds}", f"--log-file={log}", *headers]
-    output = subprocess.run(
-        [*command, f"{origin}{target}"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60
-    )
-    summary = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded", output.stdout)
-    traffic = re.search(r"traffic: .*?\((\d+)\) total", output.stdout)
+    return ["taskset", "-c", str(core), "h2load", "-t1", f"--log-file={log}", *headers]
+
+
+def counters(output, errors, name):
+    """What h2load says: requests that ended, bytes, failures."""
+    summary = re.search(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded", output)
+    traffic = re.search(r"traffic: .*?\((\d+)\) total", output)
     if not summary or not traffic:
-        raise BenchmarkError(f"h2load counted nothing at {origin}: {output.stderr.strip() or output.stdout.strip()}")
+        raise BenchmarkError(f"h2load counted nothing at {name}: {errors.strip() or output.strip()}")
     done, succeeded = map(int, summary.groups())
+    return done, int(traffic.group(1)), done - succeeded
+
+
+def times(log):
+    """The times of all requests in a log of h2load, in milliseconds."""
     with open(log) as file:
-        times = sorted(int(line.split()[2]) for line in file if line.strip())
-    percentile = lambda share: times[min(len(times) - 1, int(len(times) * share))] if times else 0  # noqa: E731
-    return done, int(traffic.group(1)), int(seconds * 1e6), percentile(0.5), percentile(0.99), done - succeeded
+        return [int(line.split()[2]) / 1000 for line in file if line.strip()]
+
+
+def percentiles(values):
+    """p50, p99 and p99.9; zeros without values."""
+    values = sorted(values)
+    return tuple(values[min(len(values) - 1, int(len(values) * share))] if values else 0 for share in (0.5, 0.99, 0.999))
+
+
+def at_rate(proxy, workload, rate, seconds, core, folder, tag=None):
+    """p50, p99 and p99.9 in milliseconds at a fixed rate of requests a second."""
+    port, target, host = request_target(proxy, workload, workload.path)
+    scheme = "http" if workload.protocol == "http" else "https"
+    log = os.path.join(folder, "rate.log")
+    clients = CONNECTIONS // 4
+    options = [f"-c{clients}", f"-D{seconds}", f"--rps={max(1, round(rate / clients))}"] + (
+        ["-m4"] if workload.protocol == "h2" else ["--h1"]
+    )
+    command = h2load_command(request_fields(workload, host, tag), core, log) + options + [f"{scheme}://127.0.0.1:{port}{target}"]
+    output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
+    _, _, failed = counters(output.stdout, output.stderr, proxy.name)
+    if failed:
+        raise BenchmarkError(f"{proxy.name}, {workload.name}: {failed} requests failed")
+    return percentiles(times(log))

@@ -22,6 +22,7 @@ http {{
         location /private/ {{ rewrite ^/private/(.*) /hit/$1 break; add_header Cache-Control "private, max-age=3600"; }}
         location /store/ {{ rewrite ^ /hit/1k break; add_header Cache-Control "public, max-age=3600"; }}
         location /pass/ {{ rewrite ^/pass/(.*) /hit/$1 break; add_header Cache-Control "no-store"; }}
+        location /write/ {{ return 204; }}
         location = /count {{ stub_status; }}
     }}
 }}
@@ -29,7 +30,8 @@ http {{
 
 
 class Origin:
-    """Serves /hit/SIZE (storable), /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable)."""
+    """Serves /hit/SIZE (storable), /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable); takes writes at
+    /write/ANYTHING."""
 
     def __init__(self, folder, files, core):
         [self.port] = free_ports(1)

@@ -63,12 +63,17 @@ def before(proxy, workload, digest):
     whole = dataclasses.replace(workload, fields={name: value for name, value in workload.fields.items() if name != "Range"})
     tag = fetch(proxy, whole, workload.path)[1].get("ETag")
     check(proxy, workload, workload.path, digest, None, tag)
-    check(proxy, workload, workload.path, digest, workload.expected == "hit", tag)
+    check(proxy, workload, workload.path, digest, workload.expected in ("hit", "mix"), tag)
     return tag
 
 
-def after(proxy, workload, path, counted, reached, digest, tag=None):
-    """Checks the number of requests that reached the origin, by its own count, in a round of `counted` requests."""
+def after(proxy, workload, path, counted, reached, digest, tag=None, reaching=None):
+    """Checks the number of requests that reached the origin, by its own count, in a round of `counted` requests, of which `reaching` had to
+    in a mix."""
+    if reaching is not None:
+        if not reaching * 0.98 <= reached <= reaching * 1.02 + 10:
+            raise BenchmarkError(f"{proxy.name}, {workload.name}: {reached} requests reached the origin, not {reaching}")
+        return
     is_hit = workload.expected == "hit"
     # One request in a thousand changes no result, and on busy machines Squid has fetched a fresh entry again.
     strays = max(1, counted // 1000)

@@ -117,8 +117,8 @@ http {{
 
     def prepare(self):
         # The kind of key that Rockpool's certificates have.
-        request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench -keyout leaf.key -out leaf.pem"
-        subprocess.run(request.split(), cwd=self.folder, check=True, capture_output=True)
+        request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench"
+        subprocess.run([*request.split(), "-keyout", "leaf.key", "-out", "leaf.pem"], cwd=self.folder, check=True, capture_output=True)
         ports = {"origin": self.origin.port, "gateway": self.gateway, "secure": self.secure}
         self.write("nginx.conf", self.CONFIGURATION.format(user=nginx_user(), **ports))
         return ["nginx", "-p", self.folder, "-e", "stderr", "-c", "nginx.conf"]

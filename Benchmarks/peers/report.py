@@ -74,6 +74,20 @@ def ratios(results):
     return table(["workload", "measure", "peer", "Rockpool ÷ peer", "over the rounds", "target", ""], rows)
 
 
+def half_load(results):
+    """The times of hits at half the rate that the slower one of the two reaches."""
+    rows = []
+    for name, by_proxy in results.half.items():
+        ours, theirs = by_proxy["rockpool"], by_proxy["nginx"]
+        rows.append([workloads.ALL[name].title, *(f"{our:.2f} / {their:.2f}" for our, their in zip(ours, theirs, strict=True))])
+    for name, samples in results.samples.items():
+        if workloads.ALL[name].expected == "mix":
+            middle = {proxy: [results.middle(name, proxy, measure) for measure in ("p50", "p99", "p999")] for proxy in samples}
+            pairs = zip(middle["rockpool"], middle.get("nginx", [0] * 3), strict=True)
+            rows.append([workloads.ALL[name].title, *(f"{our:.2f} / {their:.2f}" for our, their in pairs)])
+    return table(["ms: Rockpool / nginx", "p50", "p99", "p99.9"], rows)
+
+
 def kept_by_hand(path):
     """The text from the marker to the end of the file: other programs write the sections after it."""
     if not os.path.exists(path):
@@ -102,6 +116,12 @@ Less is better, except for throughput. Targets are those of the design, §7.
 ![Rockpool over its peers]({chart})
 
 {ratios(results)}
+
+## At half load
+
+Every proxy gets half the rate that the slower one of Rockpool and nginx reaches; the mix has a fixed rate.
+
+{half_load(results)}
 
 ## Measurements
 

@@ -13,6 +13,7 @@ class Sample:
     megabytes: float  # per second, including heads
     p50: float  # ms
     p99: float
+    p999: float  # 0 if it is not measured
     core: float  # share of its core that the proxy used
     others: float  # share of both cores used by processes outside this benchmark
 
@@ -30,6 +31,7 @@ class Results:
     def __init__(self):
         self.samples = {}
         self.stored = {}  # of "store" workloads, the share of a sample of URLs found stored, per proxy
+        self.half = {}  # of hit workloads, p50, p99 and p99.9 in ms at half the lower of the two rates, per proxy
 
     def add(self, workload, proxy, sample):
         self.samples.setdefault(workload, {}).setdefault(proxy, []).append(sample)

@@ -22,7 +22,7 @@ class Workload:
     title: str
     path: str  # at the origin; with a number appended if `distinct`
     size: str
-    expected: str  # hit, pass (never stored) or store (every URL is new)
+    expected: str  # hit, pass (never stored), store (every URL is new) or mix (mix.py)
     targets: tuple = field(default=())
     forward: bool = False  # with absolute-form targets, as clients of a forward proxy send them
     fields: dict = field(default_factory=dict)  # further request fields
@@ -67,6 +67,7 @@ ALL = {
         hit("tls-bearer-1k", "hot hit, 1 KB, TLS, bearer token", Target("cpu", "nginx", 1), fields=BEARER, protocol="tls"),
         hit("h2-1k", "hot hit, 1 KB, HTTP/2", Target("cpu", "nginx", 2), protocol="h2"),
         hit("h2-bearer-1k", "hot hit, 1 KB, HTTP/2, bearer token", Target("cpu", "nginx", 2), fields=BEARER, protocol="h2"),
+        Workload("mix-h2", "mix over HTTP/2, fixed rate", "/hit/1k", "1k", "mix", fields=BEARER, protocol="h2"),
         Workload("forward-hit-1k", "hot hit, 1 KB, forward proxy", "/hit/1k", "1k", "hit", (Target("cpu", "squid", 0.5),), True),
         Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),), True),
     )
