@@ -24,9 +24,11 @@ import Testing
     }
 
     /// Runs `body` with a server whose declared upstream is a script.
-    static func with(_ body: (ServerProcess, RawServer) async throws -> Void) async throws {
+    static func with(
+        _ settings: (Int) -> ServerSettings = { ServerSettings(upstream: $0) }, _ body: (ServerProcess, RawServer) async throws -> Void
+    ) async throws {
         let origin = try await RawServer.answering(answer)
-        let server = try await ServerProcess.start(ServerSettings(upstream: origin.port))
+        let server = try await ServerProcess.start(settings(origin.port))
         try await body(server, origin)
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
         await origin.stop()
