@@ -38,6 +38,17 @@ struct BundleRoutesTests {
         #expect(pool.origin.sent.isEmpty)
     }
 
+    @Test func shapesHaveNoValues() async throws {
+        let json: HTTPFields = [.contentType: "application/json", .cacheControl: "max-age=60"]
+        let list = #"{"data": [{"id": 7, "title": "low"}, {"id": 8}], "next": null, "tags": ["a"]}"#
+        let door = AdminDoor(try ScriptedEngine(rule: { _ in .ok(list, json) }))
+        await door.pool.ask(.get, "/notes?page=1")
+        let answer = try await door.ask(.post, "/v1/cache/shapes?prefix=http://api.test/")
+        let shape: JSONValue = ["data": [["id": .null, "title": .null]], "next": .null, "tags": [.null]]
+        #expect(answer.json == ["items": [["path": "/notes", "shape": shape]], "next": .null, "unread": 0], "\(answer.text)")
+        #expect(try await door.ask(.post, "/v1/cache/shapes", token: nil).status == 401)
+    }
+
     @Test func outAndInAgain() async throws {
         let here = AdminDoor(try ScriptedEngine())
         for target in ["/a", "/b"] { await here.pool.ask(.get, target) }

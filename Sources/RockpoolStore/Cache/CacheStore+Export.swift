@@ -19,4 +19,17 @@ extension CacheStore {
                 .map { try EntryRow.keyed(from: $0) }
         }
     }
+
+    /// Returns the entries of every partition whose URL begins with `prefix`, after entry `after`, in the order of their ids.
+    ///
+    /// - Throws: `DatabaseError`, `UnreadableRow`.
+    package func entries(prefix: String, after: Int64, limit: Int) async throws -> [CacheEntry] {
+        try await database.pool.read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT key, \(EntryRow.columns) FROM entry WHERE id > ? AND url >= ? AND url < ? ORDER BY id LIMIT ?")
+            return try Row.fetchAll(statement, arguments: [after, prefix, prefix + "\u{10FFFF}", limit]).map {
+                try EntryRow.keyed(from: $0)
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ struct LearnCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "learn", abstract: "Propose resources from the traffic of the running server, as a diff to its configuration.",
         discussion:
-            "Reads what is stored and may be given to any client. Nothing is changed; apply the diff by: rockpool learn | patch FILE")
+            "Reads the names of members in what is stored, no values. Nothing is changed; apply the diff by: rockpool learn | patch FILE")
     @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.") var duration: TimeSpan = .zero
     @Option(name: .long, help: "Only this upstream.") var upstream: String?
     @OptionGroup var common: CommonOptions
@@ -47,21 +47,22 @@ struct LearnCommand: AsyncParsableCommand {
         Display.error.print("rockpool: \(count) \(count == 1 ? "resource is" : "resources are") proposed for \(file)".inOneLine)
     }
 
-    /// The resources of the stored responses that are not declared yet.
+    /// The resources of the stored responses, shared and private, that are not declared yet.
     private func proposal(for declared: Upstream, from client: AdminClient) async throws -> ProposedAPI {
-        let stored = StoredResponses()
-        var call = AdminCall.get("/v1/cache/export")
-        call.query["prefix"] = declared.origin.url
-        _ = try await client.send(call, through: AdminTransfer(sink: stored.take))
+        var call = AdminCall.post("/v1/cache/shapes")
+        call.query["prefix"] = declared.origin.url + "/"
+        let stored = try JSONValue.parse(Array(try await client.send(call, timeout: .seconds(60)).body), sizeLimit: .mib(64))
         var reading = SampleReading()
-        for (url, status, body) in stored.found {
-            guard let path = URLComponents(string: url)?.percentEncodedPath else { continue }
-            reading.note(method: "GET", path: path, status: status, body: body)
+        for document in stored["items"]?.array ?? [] {
+            guard let path = document["path"]?.string else { continue }
+            reading.note(method: "GET", path: path, status: 200, body: document["shape"])
         }
         var found = reading.proposal()
         let known = Set(declared.resources.map(\.collection))
         found.resources.removeAll { known.contains($0.collection) }
-        if stored.coded > 0 { found.notes.append("\(stored.coded) responses have a content coding and were not read") }
+        if let unread = stored["unread"]?.integer, unread > 0 {
+            found.notes.append("\(unread) responses are too long, or have a content coding other than gzip and deflate, and were not read")
+        }
         return found
     }
 

@@ -50,7 +50,7 @@ struct SampleReading {
             var resource = ProposedResource(collection: path, item: path + "/{id}", items: pointer, id: id)
             resource.updatedAt = ProposedResource.pointer(to: ProposedResource.changeTimes, among: names)
             let place = pointer.isEmpty ? "" : " at \(pointer)"
-            resource.evidence.append("GET \(path): a list of \(elements.count)\(place), members \(names.prefix(8).joined(separator: ", "))")
+            resource.evidence.append("GET \(path): a list\(place), members \(names.prefix(8).joined(separator: ", "))")
             if let item = bodies.keys.sorted().first(where: { Self.isItem($0, of: path) }), let body = bodies[item] {
                 resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
                 resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")

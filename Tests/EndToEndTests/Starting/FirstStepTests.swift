@@ -144,7 +144,8 @@ import Testing
         }
     }
 
-    @Test func trafficShowsResources() async throws {
+    /// What is stored for one identity counts as well.
+    @Test(arguments: [[], ["Authorization: Bearer pearl"]]) func trafficShowsResources(fields: [String]) async throws {
         let (api, scratch) = (try await NotesServer.start(seed: [["title": "a"]]), try Scratch())
         let (proxy, admin, gateway) = (FreePort.next(), FreePort.next(), FreePort.next())
         let file = try scratch.write(
@@ -160,7 +161,7 @@ import Testing
             """, to: "learning.yaml")
         let child = try await ChildProcess(Binary.path, ["serve", "--config", file])
         try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
-        _ = try await Curl.send("GET", "http://127.0.0.1:\(gateway)/v1/notes")
+        try await #expect(Curl.send("GET", "http://127.0.0.1:\(gateway)/v1/notes", fields: fields).status == 200)
         let learned = try await Command.rockpool(["learn", "--config", file])
         #expect(learned.status == 0 && learned.output.contains("+    resources:"), "\(learned.output)\(learned.errors)")
         let patch = try await Command.run("/usr/bin/patch", [file], input: learned.output)

@@ -14,6 +14,7 @@ struct BundleRoutes {
 
     func add(to routes: RouterGroup<AdminContext>) {
         routes.get("export") { request, _ in try export(request: request) }
+        routes.post("shapes") { request, _ in try await shapes(request: request) }
         routes.post("import") { request, _ in try await take(request: request) }
     }
 
@@ -29,6 +30,13 @@ struct BundleRoutes {
                 try await bundle.run { try await writer.write($0) }
                 try await writer.finish(nil)
             })
+    }
+
+    /// By POST, because it needs the token: the names of members may be of an identity.
+    private func shapes(request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["prefix"])
+        let found = try await StoredShapes(cache: cache, reads: reads).documents(prefix: try query.one(named: "prefix") ?? "")
+        return .json(["items": .array(found.items), "next": .null, "unread": .number(JSONNumber(Int64(found.unread)))])
     }
 
     private func take(request: Request) async throws -> Response {
