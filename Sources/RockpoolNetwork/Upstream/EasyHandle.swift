@@ -23,7 +23,7 @@ import RockpoolCore
     /// Sets a list option; the list must live for as long as the transfer.
     func set(_ option: CURLoption, _ list: CurlList) { unsafe rp_set_list(raw, option, list.first) }
 
-    /// Sets what a parent proxy is told about this process.
+    /// Sets the credential for a parent proxy.
     func set(_ credential: ParentCredential) {
         let method: Int =
             switch credential.auth {

@@ -1,4 +1,4 @@
-// Fetches what an API says of itself: a description, or collections with one of their entries (docs/reference/cli.md#init).
+// Fetches the description of an API, or collections with one of their entries (docs/reference/cli.md#init).
 import Foundation
 import RockpoolCore
 
@@ -13,7 +13,7 @@ struct APIProbe {
     ]
 
     /// What `path` itself is, a description or a collection, else a description at the usual paths; nil without one. An API that cannot be
-    /// reached is said so.
+    /// reached is reported.
     func usual(below path: String) throws -> ProposedAPI? {
         let inner = path.isEmpty ? [] : [path] + (Self.usualPaths + ["/__api__"]).map { path + $0 }
         for place in inner + Self.usualPaths {
