@@ -85,6 +85,11 @@ import Testing
                 && rules.output.contains("tcp dport { 80 } redirect to :7628"))
         let others = try await server.command("transparent", "rules", "--interface", "eth1")
         #expect(others.output.contains("iifname \"eth1\"") && others.output.contains("hook prerouting") && !others.output.contains("skuid"))
+        // The syntax, where nft is installed and may be run.
+        for text in [rules.output, others.output] where getuid() == 0 && access("/usr/sbin/nft", X_OK) == 0 {
+            let check = try await Command.run("/usr/bin/env", ["unshare", "-n", "/usr/sbin/nft", "-c", "-f", "-"], input: text)
+            #expect(check.status == 0, "\(text) \(check.errors)")
+        }
         let unset = try await ServerProcess.prepare(ServerSettings(upstream: 1)).command("transparent", "rules")
         #expect(unset.status == 78, "\(unset)")
     }

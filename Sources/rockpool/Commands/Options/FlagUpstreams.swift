@@ -22,8 +22,14 @@ struct FlagUpstreams {
                         ])
                     ]))
             ])
-            configuration.upstreams += try ConfigurationSources(environment: [:]).load(yaml: document.json(), named: "--upstream")
-                .configuration.upstreams
+            do throws(ConfigurationError) {
+                configuration.upstreams += try ConfigurationSources(environment: [:]).load(yaml: document.json(), named: "--upstream")
+                    .configuration.upstreams
+            } catch {
+                // The place in the document that stands for the flag means nothing to its user.
+                let messages = error.problems.map { $0.message.replacing("upstreams[0].origin: ", with: "") }
+                throw ConfigurationError(problems: messages.map { Problem(place: .flag("--upstream"), message: $0) })
+            }
         }
         let problems = configuration.contradictions().map { Problem(place: .flag("--upstream"), message: "\($0.message)") }
         if !problems.isEmpty { throw ConfigurationError(problems: problems) }
