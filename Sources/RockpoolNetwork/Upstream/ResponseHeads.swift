@@ -21,6 +21,8 @@ struct ResponseHeads {
     private var hasBegun = false
     /// True if the request accepts trailers.
     private let acceptsTrailers: Bool
+    /// The number of steps that the handshake with a parent proxy may still take.
+    private var handshakeSteps: Int
     /// Fields after the body, if the request accepts them.
     private(set) var trailers = HTTPFields()
     /// Bytes of the lines after the final head.
@@ -29,8 +31,12 @@ struct ResponseHeads {
     /// - Parameter allowsUpgrade: true if the request offered another protocol, so that 101 may answer it.
     /// - Parameter allowsBareLF: true if lines of the head may end in LF alone.
     /// - Parameter acceptsTrailers: true if the request accepts trailers.
-    init(method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false, acceptsTrailers: Bool = false) {
+    /// - Parameter negotiates: true if libcurl proves its identity to a parent proxy in several steps.
+    init(
+        method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false, acceptsTrailers: Bool = false, negotiates: Bool = false
+    ) {
         self.acceptsTrailers = acceptsTrailers
+        handshakeSteps = negotiates ? 3 : 0
         lines = ResponseHeadLines(allowsBareLF: allowsBareLF)
         self.method = method
         self.allowsUpgrade = allowsUpgrade
@@ -57,6 +63,11 @@ struct ResponseHeads {
         if head.status == 101, allowsUpgrade {
             isDone = true
             return .final(head, length: 0, isChunked: false)
+        }
+        if head.status == 407, handshakeSteps > 0, ProxyChallenge.continues(head.fields) {
+            // libcurl drops the body, and repeats the request with the next message.
+            handshakeSteps -= 1
+            return .more
         }
         let framing = try ResponseGate.check(status: head.status, fields: head.fields, requestMethod: method)
         if head.status < 200 { return .interim(head) }

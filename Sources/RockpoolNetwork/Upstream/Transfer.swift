@@ -47,7 +47,8 @@ final class Transfer: @unchecked Sendable {
         self.ownPorts = ownPorts
         self.heads = ResponseHeads(
             method: request.head.method.rawValue, allowsBareLF: request.isDeclared,
-            acceptsTrailers: request.head.fields.contains(.te))
+            acceptsTrailers: request.head.fields.contains(.te),
+            negotiates: [.negotiate, .ntlm].contains(request.parentCredential?.auth))
         self.upload = Upload(request.body)
     }
 
@@ -74,6 +75,8 @@ final class Transfer: @unchecked Sendable {
 
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         lastProgress = .now
+        // The body of a step of a handshake with a parent proxy.
+        guard isAnswered else { return bytes.count }
         if body.isFull {
             isPausedByConsumer = true
             wasPaused = true
