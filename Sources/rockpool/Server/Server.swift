@@ -109,6 +109,10 @@ struct Server: Sendable {
     /// Throws `CommandFailure` if a configured file cannot be read or is not private as required.
     static func checkFiles(of configuration: Configuration) throws {
         if let file = configuration.proxy.auth?.file {
+            guard access(file, F_OK) == 0 else {
+                throw CommandFailure(
+                    .configuration, "proxy.auth.file: \(file) does not exist; make it with: rockpool proxy-password NAME".inOneLine)
+            }
             do { _ = try PasswordBook.read(file) } catch { throw CommandFailure(.configuration, "proxy.auth.file: \(error)".inOneLine) }
         }
         for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
