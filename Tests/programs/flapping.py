@@ -178,7 +178,7 @@ class Rclone:
         return self.rclone(world, world.gateway, "deletefile", ":webdav:" + name)[0]
 
     def move(self, world, name, other):
-        return self.rclone(world, world.gateway, "moveto", ":webdav:" + name, ":webdav:" + other)[0]
+        return self.rclone(world, world.gateway, "moveto", "--ignore-times", ":webdav:" + name, ":webdav:" + other)[0]
 
     def state(self, world):
         found = {}

@@ -31,6 +31,14 @@ struct EntryUpdates: Sendable {
         return entry
     }
 
+    /// Updates the head of a stored part after a 304 for the tag of its representation.
+    func freshen(_ part: CacheEntry, by notModified: ResponseHead, for context: RequestContext, forwarding: Forwarding) async {
+        guard let index = forwarding.found.firstIndex(where: { $0.id == part.id }) else { return }
+        var validating = forwarding
+        validating.selected = index
+        _ = await freshened(by: notModified, sentAt: now(), for: context, forwarding: validating)
+    }
+
     /// Stores the entry's new head. If the new head forbids storing the entry in its partition, the entry is invalidated instead.
     private func replace(with entry: CacheEntry, for context: RequestContext) async {
         let partition = entry.key.partition

@@ -75,7 +75,7 @@ extension ReadPipeline {
     /// True if a request may be answered with bytes of several transfers: a plain read of a whole or of one range.
     private func mayAssemble(_ context: RequestContext, by forwarding: Forwarding) -> Bool {
         var whole = context.request
-        for name in [HTTPField.Name.range, .ifRange] { whole.fields[name] = nil }
+        for name in [HTTPField.Name.range, .ifRange, .ifMatch] { whole.fields[name] = nil }
         let wishes = CacheControl(request: whole.fields)
         return forwarding.selected == nil && context.exchange.body == nil && context.bodyDigest == nil
             && context.plan.strategy != .networkOnly
@@ -87,11 +87,17 @@ extension ReadPipeline {
     /// Returns the newest representation of which a part is stored or on the way, and which the request may be answered with.
     private func assembly(for context: RequestContext, by forwarding: Forwarding) -> Assembly? {
         let identity = context.identity
+        var plain = context.request
+        plain.fields[.ifMatch] = nil
+        // Only the origin can judge `If-Match`: it does when the representation is validated.
+        let condition = context.isReachable ? context.request.fields[.ifMatch] : nil
         var all = forwarding.found.compactMap { entry -> Assembly? in
-            guard entry.response.part != nil, let representation = Representation(of: entry.response), let whole = entry.response.asWhole
+            guard entry.response.part != nil || condition != nil, let representation = Representation(of: entry.response),
+                let whole = entry.response.asWhole
             else { return nil }
-            switch lookup.reuse(of: [whole], for: context.request, rules: forwarding.rules, now: now()) {
-            case .fresh, .stale: return Assembly(key: entry.key, representation: representation, whole: whole, mustValidate: false)
+            switch lookup.reuse(of: [whole], for: plain, rules: forwarding.rules, now: now()) {
+            case .fresh, .stale:
+                return Assembly(key: entry.key, representation: representation, whole: whole, mustValidate: condition != nil)
             case .validate: return Assembly(key: entry.key, representation: representation, whole: whole, mustValidate: true)
             case .complete, .none, .gatewayTimeout: return nil
             }
@@ -113,6 +119,7 @@ extension ReadPipeline {
                 all.append(Assembly(key: part.key, representation: part.representation, whole: whole, mustValidate: mustValidate))
             }
         }
+        if let condition { all.removeAll { EntityTag(condition) != $0.representation.tag } }
         return all.max { ($0.whole.responseTime, $1.mustValidate ? 1 : 0) < ($1.whole.responseTime, $0.mustValidate ? 1 : 0) }
     }
 
@@ -140,7 +147,9 @@ extension ReadPipeline {
                 return await replaced(by: outcome, for: &context, by: forwarding)
             }
             fetched.claim?.take()?.abandon()
-            for entry in parts.prefix(Self.freshenedParts) { await freshen(entry, by: fetched.head, for: context, by: forwarding) }
+            for entry in parts.prefix(Self.freshenedParts) {
+                await updates.freshen(entry, by: fetched.head, for: context, forwarding: forwarding)
+            }
             head.fields[.date] = HTTPDate.format(now())
             context.trace.cacheStatus = CacheStatus(hit: false, fwd: .stale, fwdStatus: 304)
             context.trace.verdict = .revalidated
@@ -183,6 +192,14 @@ extension ReadPipeline {
                 return .failure(.replaced)
             }
         }
+    }
+
+    /// Registers the rest of a stored beginning as requested; nil if another request fetches bytes of it.
+    func claim(restOf entry: CacheEntry) -> RunningParts.Claim? {
+        guard let representation = Representation(of: entry.response), let held = entry.response.heldRange,
+            running.parts(of: entry.key).isEmpty
+        else { return nil }
+        return RunningParts.Claim(held.upperBound..<representation.length, of: representation, key: entry.key, in: running)
     }
 
     /// Registers a response that is being stored, so that other requests read along with it or have it end where they begin.

@@ -136,13 +136,6 @@ extension ReadPipeline {
         }
         return await reply(to: outcome, for: &context, by: forwarding)
     }
-
-    func freshen(_ entry: CacheEntry, by notModified: ResponseHead, for context: RequestContext, by forwarding: Forwarding) async {
-        guard let index = forwarding.found.firstIndex(where: { $0.id == entry.id }) else { return }
-        var validating = forwarding
-        validating.selected = index
-        _ = await updates.freshened(by: notModified, sentAt: now(), for: context, forwarding: validating)
-    }
 }
 
 extension RunningParts.Part {

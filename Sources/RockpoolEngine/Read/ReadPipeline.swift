@@ -90,9 +90,12 @@ package final class ReadPipeline: Sendable {
             forwarding.conditionals = conditionals
             forwarding.reason = reason.forward
         case .complete(let index, let fields):
+            forwarding.reason = .partial
+            forwarding.claim = claim(restOf: forwarding.found[index])
+            // Another request fetches bytes of the representation: what is stored and what it brings is put together.
+            guard forwarding.claim != nil else { break }
             forwarding.selected = index
             forwarding.conditionals = fields
-            forwarding.reason = .partial
             forwarding.completes = true
         case .none(let reason): forwarding.reason = reason.forward
         case .gatewayTimeout(let reason):
@@ -114,7 +117,7 @@ package final class ReadPipeline: Sendable {
         let sent = forwarding.selected == nil ? context.request : context.request.unconditional
         let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: sent.fields))
         if let obstacle = RequestCollapsing.obstacleToLeading(sent, hasBody: hasBody, wishes: wishes) {
-            guard obstacle == .range else { return await fetchAlone(for: &context, by: forwarding) }
+            guard obstacle == .range || obstacle == .condition else { return await fetchAlone(for: &context, by: forwarding) }
             if let reply = await readAlong(for: &context, by: forwarding) { return reply }
             return await fetchRange(for: &context, by: forwarding)
         }
@@ -170,6 +173,7 @@ package final class ReadPipeline: Sendable {
         for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
     ) async -> FetchOutcome {
         let sentAt = now()
+        defer { forwarding.claim?.release() }
         let part = (number: running.number(), base: context.fetchKey().base)
         let end: @Sendable () -> Void = { [inFlight, running] in
             if let key { inFlight.leave(key: key) } else { inFlight.touch(part.base) }
@@ -192,6 +196,7 @@ package final class ReadPipeline: Sendable {
             if forwarding.completes, status == 206 || status == 416 {
                 if var completed = await responses.completed(forwarding.entry, by: received, sentAt: sentAt, for: context, onEnd: end) {
                     context.trace.record(.stored)
+                    register(completed, as: part.number, for: context, by: forwarding)
                     completed.fetchedStatus = 206
                     return .answered(completed)
                 }

@@ -31,7 +31,9 @@ struct StoredReplies: Sendable {
 
     /// Returns the requested part of the stored response; nil if the body is gone.
     private func content(of entry: CacheEntry, for context: RequestContext) async -> (ResponseHead, ReplyBody)? {
-        let (head, length) = (entry.response.head, entry.response.bodyLength)
+        // The head of a part is that of the whole for HEAD.
+        let stored = context.request.method == .head ? entry.response.asWhole ?? entry.response : entry.response
+        let (head, length) = (stored.head, stored.bodyLength)
         if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }

@@ -49,6 +49,20 @@ package enum RequestCollapsing {
         return missing <= max(alwaysAwaited, soon)
     }
 
+    /// True if a transfer should be cut before `start`, so that another one brings the bytes from there on; otherwise they are awaited.
+    /// - Parameters:
+    ///   - received: Body bytes received so far.
+    ///   - elapsed: The time in which they were received.
+    package static func isWorthCutting(before start: Int64, received: Int64, in elapsed: TimeSpan) -> Bool {
+        if elapsed < rateKnownAfter, start - received <= awaitedAtFirst { return false }
+        return !isWorthAwaiting(start, received: received, in: elapsed)
+    }
+
+    /// Before this time the rate of a transfer says little.
+    private static let rateKnownAfter = TimeSpan.milliseconds(250)
+    /// Bytes: about as much as is on the way when a transfer is cut, and lost.
+    private static let awaitedAtFirst: Int64 = .mib(1)
+
     /// A range expected to begin within this time is awaited; a later one is fetched separately.
     private static let longestAwaited = TimeSpan.seconds(1)
     /// Bytes: about the cost of a separate request.

@@ -15,6 +15,8 @@ package enum CategoryGuess {
         case "image", "font", "audio", "video", "model": return CacheCategory.assets.name
         case "text": return text(subtype)
         case "application": return application(subtype)
+        // The type that S3 gives to objects without one.
+        case "binary" where subtype == "octet-stream": return CacheCategory.assets.name
         default: return CacheCategory.ephemeral.name
         }
     }

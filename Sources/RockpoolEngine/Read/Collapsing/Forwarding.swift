@@ -19,6 +19,8 @@ struct Forwarding: Sendable {
     var conditionals: HTTPFields = [:]
     /// True if the missing rest of the selected entry is requested; false for a revalidation.
     var completes = false
+    /// The bytes that complete the selected entry, registered as requested.
+    var claim: RunningParts.Claim?
 
     init(found: [CacheEntry], rules: ReuseContext, reason: CacheStatus.Forward, epoch: UInt64?) {
         self.found = found

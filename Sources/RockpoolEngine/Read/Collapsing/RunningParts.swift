@@ -96,9 +96,9 @@ final class RunningParts: Sendable {
                 case .requested(let fetch): return .wait(fetch)
                 case .arriving(let response, let body):
                     let start = parts[index].range.lowerBound
-                    let isSoon = RequestCollapsing.isWorthAwaiting(
-                        position - start, received: body.received, in: now - response.responseTime)
-                    if !isSoon, response.supportsRanges, body.cut(at: position - start) {
+                    let isLate = RequestCollapsing.isWorthCutting(
+                        before: position - start, received: body.received, in: now - response.responseTime)
+                    if isLate, response.supportsRanges, body.cut(at: position - start) {
                         parts[index].range = start..<position
                         state.parts[key] = parts
                         break
@@ -109,5 +109,35 @@ final class RunningParts: Sendable {
             let next = parts.filter { $0.representation == representation }.map(\.range.lowerBound).filter { $0 > position }.min()
             return .none(before: next ?? .max)
         }
+    }
+}
+
+extension RunningParts {
+    /// Bytes that are requested, until their transfer is registered or has failed.
+    final class Claim: Sendable {
+        private let parts: RunningParts
+        private let number: Int
+        private let fetch: CoalescedFetch
+        private let isReleased = Mutex(false)
+
+        /// Nil if a transfer brings the first byte.
+        init?(_ range: Range<Int64>, of representation: Representation, key: CacheKey, in parts: RunningParts) {
+            let fetch = CoalescedFetch()
+            guard let part = parts.claim(range, of: representation, key: key, by: fetch) else { return nil }
+            (self.parts, self.fetch, number) = (parts, fetch, part.number)
+        }
+
+        /// Removes the claim; requests that wait for it examine what has become of it.
+        func release() {
+            let isFirst = isReleased.withLock { isReleased in
+                defer { isReleased = true }
+                return !isReleased
+            }
+            guard isFirst else { return }
+            parts.remove(number)
+            fetch.start { FetchReport(outcome: .failed(.cancelled), steps: []) }
+        }
+
+        deinit { release() }
     }
 }
