@@ -58,7 +58,7 @@ def request_target(proxy, workload, path):
     if workload.forward:
         authority = f"127.0.0.1:{proxy.origin.port}"
         return proxy.forward, f"http://{authority}{path}", authority
-    port = proxy.gateway if workload.protocol == "http" else proxy.secure
+    port = proxy.away if workload.is_stale else proxy.gateway if workload.protocol == "http" else proxy.secure
     return port, path, f"127.0.0.1:{port}"
 
 

@@ -20,6 +20,7 @@ http {{
         listen 127.0.0.1:{port} backlog=4096; root {files};
         location /hit/ {{ add_header Cache-Control "public, max-age=3600"; }}
         location /private/ {{ rewrite ^/private/(.*) /hit/$1 break; add_header Cache-Control "private, max-age=3600"; }}
+        location /stale/ {{ rewrite ^/stale/(.*) /hit/$1 break; add_header Cache-Control "public, max-age=1"; }}
         location /store/ {{ rewrite ^ /hit/1k break; add_header Cache-Control "public, max-age=3600"; }}
         location /pass/ {{ rewrite ^/pass/(.*) /hit/$1 break; add_header Cache-Control "no-store"; }}
         location /write/ {{ return 204; }}
@@ -30,7 +31,8 @@ http {{
 
 
 class Origin:
-    """Serves /hit/SIZE (storable), /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable); takes writes at
+    """Serves /hit/SIZE (storable), /stale/SIZE (stale after a second), /private/SIZE, /pass/SIZE (`no-store`)
+    and /store/ANYTHING (1 KB, storable); takes writes at
     /write/ANYTHING."""
 
     def __init__(self, folder, files, core):

@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import ssl
 import subprocess
+import time
 
 import load
 from servers import BenchmarkError
@@ -60,11 +61,23 @@ def before(proxy, workload, digest):
     """Fills the cache for hit workloads, and checks that the second response is as expected. Returns the ETag of the stored response."""
     if workload.expected == "store":
         return None
+    if workload.is_stale:
+        leave(proxy, workload)
     whole = dataclasses.replace(workload, fields={name: value for name, value in workload.fields.items() if name != "Range"})
     tag = fetch(proxy, whole, workload.path)[1].get("ETag")
     check(proxy, workload, workload.path, digest, None, tag)
     check(proxy, workload, workload.path, digest, workload.expected in ("hit", "mix"), tag)
     return tag
+
+
+def leave(proxy, workload):
+    """Stops the origin of stale responses once one is stored and stale."""
+    if proxy.leaving.server.process.poll() is None:
+        fetch(proxy, workload, workload.path)
+        time.sleep(2)
+        proxy.leaving.server.stop()
+        time.sleep(0.5)
+        fetch(proxy, workload, workload.path)
 
 
 def after(proxy, workload, path, counted, reached, digest, tag=None, reaching=None):

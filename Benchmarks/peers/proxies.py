@@ -10,16 +10,16 @@ from servers import Server, free_ports
 
 class Proxy:
     """A running proxy. `gateway` replaces the origin, `secure` too, with TLS and HTTP/2, if supported; `forward`, if supported, takes
-    absolute-form targets."""
+    absolute-form targets. `away` replaces an origin that is stopped once its response is stored."""
 
     name = ""
     program = ""
     version_command = []
 
-    def __init__(self, origin, folder, core):
+    def __init__(self, origin, leaving, folder, core):
         self.folder = folder
-        self.origin = origin
-        self.gateway, self.forward, self.spare, self.secure = free_ports(4)
+        self.origin, self.leaving = origin, leaving
+        self.gateway, self.forward, self.spare, self.secure, self.away = free_ports(5)
         self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
 
     def prepare(self):
@@ -60,6 +60,9 @@ upstreams:
     origin: http://localhost:{origin}
     gateway: {{ listen: 127.0.0.1:{secure}, tls: auto }}
     policy: standard
+  - name: away
+    origin: http://127.0.0.1:{leaving}
+    gateway: 127.0.0.1:{away}
 """
 
     def prepare(self):
@@ -72,12 +75,14 @@ upstreams:
                 origin=self.origin.port,
                 gateway=self.gateway,
                 secure=self.secure,
+                leaving=self.leaving.port,
+                away=self.away,
             ),
         )
         return [os.path.abspath(self.program), "serve", "--config", path]
 
     def listening(self):
-        return [self.gateway, self.forward, self.secure]
+        return [self.gateway, self.forward, self.secure, self.away]
 
     def is_hit(self, headers):
         return "; hit" in headers.get("Cache-Status", "") and "Age" in headers
@@ -112,6 +117,15 @@ http {{
             proxy_cache bench; add_header X-Cache $upstream_cache_status;
         }}
     }}
+    upstream away {{ server 127.0.0.1:{leaving}; keepalive 64; }}
+    server {{
+        listen 127.0.0.1:{away} backlog=4096;
+        location / {{
+            proxy_pass http://away; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_cache_use_stale error timeout updating; proxy_cache_background_update on;
+            proxy_cache bench; add_header X-Cache $upstream_cache_status;
+        }}
+    }}
 }}
 """
 
@@ -119,12 +133,13 @@ http {{
         # The kind of key that Rockpool's certificates have.
         request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench"
         subprocess.run([*request.split(), "-keyout", "leaf.key", "-out", "leaf.pem"], cwd=self.folder, check=True, capture_output=True)
-        ports = {"origin": self.origin.port, "gateway": self.gateway, "secure": self.secure}
+        ports = {"origin": self.origin.port, "gateway": self.gateway, "secure": self.secure, "away": self.away}
+        ports["leaving"] = self.leaving.port
         self.write("nginx.conf", self.CONFIGURATION.format(user=nginx_user(), **ports))
         return ["nginx", "-p", self.folder, "-e", "stderr", "-c", "nginx.conf"]
 
     def is_hit(self, headers):
-        return headers.get("X-Cache") == "HIT"  # nginx sends no Age.
+        return headers.get("X-Cache") in ("HIT", "STALE", "UPDATING")  # nginx sends no Age.
 
 
 class Squid(Proxy):

@@ -28,6 +28,7 @@ class Workload:
     fields: dict = field(default_factory=dict)  # further request fields
     conditional: bool = False  # with the ETag of the stored response, so that the answer is a 304
     digest: str = ""  # of the body that each response has, if it is not the whole
+    is_stale: bool = False  # of an origin that is stopped, so that each response is stale
     protocol: str = "http"  # or tls: HTTP/1.1 over TLS; or h2: HTTP/2 over TLS
 
     @property
@@ -63,6 +64,7 @@ ALL = {
         hit("private-1k", "private hit, 1 KB, by identity", Target("cpu", "nginx", 0.75), path="/private/1k", fields=BEARER),
         hit("conditional-1k", "304 to a bearer", Target("cpu", "nginx", 1), fields=BEARER, conditional=True, digest="empty"),
         hit("range-1k", "one range of 1 KB", Target("cpu", "nginx", 1), fields={"Range": "bytes=100-299"}, digest="1k-range"),
+        hit("stale-1k", "stale hit, 1 KB, upstream away", Target("cpu", "nginx", 1), path="/stale/1k", is_stale=True),
         hit("tls-1k", "hot hit, 1 KB, TLS", Target("cpu", "nginx", 1), protocol="tls"),
         hit("tls-bearer-1k", "hot hit, 1 KB, TLS, bearer token", Target("cpu", "nginx", 1), fields=BEARER, protocol="tls"),
         hit("h2-1k", "hot hit, 1 KB, HTTP/2", Target("cpu", "nginx", 2), protocol="h2"),
@@ -73,13 +75,14 @@ ALL = {
     )
 }
 
-# The proxies that support forward proxying, and those that support TLS and HTTP/2 as they are packaged.
+# The proxies that support forward proxying, and those that support TLS, HTTP/2 and stale
+# responses without an origin as they are packaged.
 FORWARD_PROXIES = ("rockpool", "squid")
 SECURE_PROXIES = ("rockpool", "nginx")
 
 
 def supports(proxy, workload):
     """True if the proxy can serve the workload."""
-    if workload.protocol != "http":
+    if workload.protocol != "http" or workload.is_stale:
         return proxy in SECURE_PROXIES
     return not workload.forward or proxy in FORWARD_PROXIES

@@ -3,6 +3,7 @@
 import HTTPTypes
 import NIOCore
 import RockpoolCore
+import Synchronization
 import Testing
 
 @testable import RockpoolStore
@@ -50,6 +51,22 @@ struct MemoryTierTests {
         return (tier, reply)
     }
 
+    /// Two lookups: what the second finds is void once the count of changes has moved.
+    @Test func aChangeIsCounted() throws {
+        let (tier, reply) = try warm()
+        tier.keep(message("head ", body: reply.body), as: .whole, of: reply)
+        for (change, isCounted) in [
+            ({ _ = tier.entries(of: self.key) }, false), ({ tier.remove([self.key.text]) }, true), ({ tier.forgetHot() }, true),
+            ({ tier.forgetHot(ofCredential: "x") }, true),
+            ({ tier.keep([self.entry()], of: self.key, epoch: tier.epoch(of: self.key)) }, true),
+        ] as [(() -> Void, Bool)] {
+            tier.keep([entry()], of: key, epoch: tier.epoch(of: key))
+            let before = tier.changes.load(ordering: .acquiring)
+            change()
+            #expect((tier.changes.load(ordering: .acquiring) != before) == isCounted)
+        }
+    }
+
     private func isHot(_ tier: MemoryTier) throws -> Bool { try tier.hot(arrival(), now: now, epoch: 0) != nil }
 
     @Test func aMessageServesWhileItIsValid() throws {
@@ -57,7 +74,7 @@ struct MemoryTierTests {
         tier.keep(message("head ", body: reply.body), as: .whole, of: reply)
         for (offset, isMessage) in [(-1, false), (0, true), (9, true), (10, false)] {
             switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset)), epoch: 0) {
-            case .message(let found): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
+            case .message(let found, _, _, _): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
             case .undated: #expect(!isMessage, "\(offset)")
             case nil: Issue.record("the reply is not hot at \(offset)")
             }
@@ -75,7 +92,7 @@ struct MemoryTierTests {
         tier.keep(message("206 ", body: ByteBuffer(string: "pe")), as: .part(Array("bytes=0-1".utf8)), of: reply)
         func sent(_ fields: String) throws -> String? {
             switch try tier.hot(arrival(fields), now: now, epoch: 0) {
-            case .message(let message): String(buffer: message.bytes)
+            case .message(let message, _, _, _): String(buffer: message.bytes)
             case .undated(_, let form): "\(form)"
             case nil: nil
             }
@@ -89,7 +106,7 @@ struct MemoryTierTests {
         #expect(try sent("If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\r\n") == nil)
         #expect(try sent("Range: bytes=0-1\r\n") == "206 pe")
         #expect(try sent("Range: bytes=1-2\r\n") == "\(FastPathReply.Form.part(Array("bytes=1-2".utf8)))")
-        guard case .message(let head) = try tier.hot(arrival(method: "HEAD"), now: now, epoch: 0) else {
+        guard case .message(let head, _, _, _) = try tier.hot(arrival(method: "HEAD"), now: now, epoch: 0) else {
             Issue.record("no message for HEAD")
             return
         }
@@ -176,5 +193,11 @@ struct MemoryTierTests {
         let keys = (0..<30).map { CacheKey(method: "GET", origin: OriginAddress(scheme: .http, host: "h"), target: "/\($0)") }
         for key in keys { tier.keep([], of: key, epoch: tier.epoch(of: key)) }
         #expect(keys.count { tier.entries(of: $0) != nil } == 20 && tier.entries(of: keys[29]) != nil)
+    }
+}
+
+extension MemoryTier {
+    fileprivate func hot(_ arrival: PlainArrival, now: Timestamp, epoch: UInt64) -> HotFind? {
+        hot(arrival, hash: arrival.hash, now: now, epoch: epoch)
     }
 }

@@ -4,6 +4,7 @@ import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// A plain request that takes the full path, kept until its response is known.
 package struct PlainCopy: Sendable {
@@ -46,6 +47,7 @@ package final class FastPath: Sendable {
     private let active: ActiveConfiguration
     private let messages: HotMessageWriter
     private let now: @Sendable () -> Timestamp
+    private let recent = Mutex<[ObjectIdentifier: NIOLoopBound<RecentMessages>]>([:])
 
     init(
         cache: CacheStore, data: DataStore, credentials: Credentials, reachability: ReachabilityTable, statistics: Statistics,
@@ -63,26 +65,48 @@ package final class FastPath: Sendable {
     ///   - bytes: Readable from the request's first byte on.
     ///   - listener: `host:port` of the listener that received the request, and its protocol if that is not HTTP/1.1.
     ///   - last: The last credential of the connection.
+    ///   - recent: The messages last sent by the connection's event loop.
     ///   - serialise: Serialises a head; the length is that of its body, nil for a head without one.
     package func hotReply(
-        to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, last: inout LastCredential,
+        to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, last: inout LastCredential, recent: RecentMessages,
         serialise: (ResponseHead, Int?) -> SerialisedHead
     ) -> ReadyReply? {
         let (now, epoch) = (now(), reachability.epoch)
         let credential = last.digest(of: request, in: bytes)
         let arrival = PlainArrival(request, in: bytes, listener: listener, credential: credential)
+        let hash = arrival.hash
+        if let message = recent.message(to: arrival, hash: hash, moment: cache.hotChanges, now: now, epoch: epoch) {
+            return send(message, to: request)
+        }
         let message: HotMessage
-        switch cache.hot(arrival, now: now, epoch: epoch) {
+        switch cache.hot(arrival, hash: hash, now: now, epoch: epoch) {
         case nil: return nil
-        case .message(let ready): message = ready
+        case .message(let ready, let reply, let form, let moment):
+            message = ready
+            recent.keep(ready, of: reply, as: form, hash: hash, moment: moment)
         case .undated(let hot, let form):
             guard let dated = messages.message(for: hot, as: form, at: now, epoch: epoch, serialise: serialise) else { return nil }
             cache.keep(dated, as: form, of: hot)
             message = dated
         }
+        return send(message, to: request)
+    }
+
+    private func send(_ message: HotMessage, to request: FastPathRequest) -> ReadyReply {
         statistics.countHot(isStale: message.isStale)
         if !request.isHead { message.countServed() }
         return ReadyReply(message, isHead: request.isHead)
+    }
+
+    /// Returns the table of an event loop. Call it on that loop, once for a connection.
+    package func recentMessages(of loop: any EventLoop) -> RecentMessages {
+        let bound = recent.withLock { recent in
+            if let known = recent[ObjectIdentifier(loop)] { return known }
+            let new = NIOLoopBound(RecentMessages(), eventLoop: loop)
+            recent[ObjectIdentifier(loop)] = new
+            return new
+        }
+        return bound.value
     }
 
     /// True if queued writes may affect the stored response. Such a response is never kept ready.

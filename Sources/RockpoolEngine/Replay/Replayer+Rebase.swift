@@ -13,13 +13,25 @@ struct StateBeforeAction: Sendable {
 extension Replayer {
     /// Reads the entity before an action is sent, if a write of its client may build on a state of the entity: one that waits already, or
     /// one that arrives while the action is under way.
-    /// - Returns: nil for any other write, and where the entity cannot be read.
+    ///
+    /// The state is pinned as the action's base: an attempt whose answer was lost may have changed the entity, so that the next attempt
+    /// uses the state that the first one saw.
+    /// - Returns: nil for any other write, and where the state is not known.
     func stateBefore(_ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> StateBeforeAction? {
         guard operation.request.method == .post, operation.localID == nil, let path = entityPath(of: outgoing),
-            await isKnown(path, to: operation, head: outgoing.head),
+            await isKnown(path, to: operation, head: outgoing.head)
+        else { return nil }
+        if operation.lostAt != nil {
+            let pinned = try? await data.base(of: operation.sequence)
+            return pinned.map { StateBeforeAction(side: $0, etag: EntityTag.condition(in: $0.etag)) }
+        }
+        guard
             case .shown(.present(let side, let answer), _) = await outbound.look(
                 at: path, of: operation, like: outgoing.head, upstream: upstream)
         else { return nil }
+        do { try await data.rebase([operation.sequence], to: side) } catch {
+            logger.failed("the state before \(operation.id) is not kept", error: error)
+        }
         return StateBeforeAction(side: side, etag: EntityTag.condition(in: answer.fields[.eTag]))
     }
 

@@ -5,10 +5,15 @@ extension CacheStore {
     /// The current removal count. Read it before reading anything that a hot reply is made from: entries, routes, the clock.
     package var hotMoment: UInt64 { memory.moment }
 
+    /// Counts what may void a message that was found (`HotFind.message`).
+    package var hotChanges: UInt64 { memory.changes.load(ordering: .acquiring) }
+
     /// Returns the reply that memory has for a plain request; nil when the request needs the full path.
-    /// - Parameter epoch: the current state of the upstreams (`HotMessage.epoch`).
-    package func hot(_ arrival: PlainArrival, now: Timestamp, epoch: UInt64) -> HotFind? {
-        memory.hot(arrival, now: now, epoch: epoch)
+    /// - Parameters:
+    ///   - hash: `arrival.hash`.
+    ///   - epoch: the current state of the upstreams (`HotMessage.epoch`).
+    package func hot(_ arrival: PlainArrival, hash: Int, now: Timestamp, epoch: UInt64) -> HotFind? {
+        memory.hot(arrival, hash: hash, now: now, epoch: epoch)
     }
 
     /// Keeps a reply while its entry is in memory, unless the data it was made from has changed since `moment`.

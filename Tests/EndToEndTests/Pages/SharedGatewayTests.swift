@@ -99,6 +99,26 @@ import Testing
         await api.stop()
     }
 
+    /// RFC 8446 §2.2, RFC 5077: a client that comes again needs no new handshake.
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func aSessionIsResumed(version: String) async throws {
+        let api = try await NotesServer.start(seed: [["title": "first"]])
+        let listen = "127.0.0.1:\(FreePort.next())"
+        let server = try await ServerProcess.start(Self.settings([("notes", api.port, ["listen": .string(listen), "tls": "auto"])]))
+        let scratch = try Scratch()
+        for (option, word) in [("-sess_out", "New"), ("-sess_in", "Reused")] {
+            let request = "GET /v1/notes/1 HTTP/1.1\\r\\nHost: \(listen)\\r\\nConnection: close\\r\\n\\r\\n"
+            let run = try await Command.run(
+                "/bin/sh",
+                [
+                    "-c",
+                    "(printf '\(request)'; sleep 1) | openssl s_client -connect \(listen) \(version) \(option) \(scratch.path)/session -ign_eof",
+                ])
+            #expect(run.output.contains("\n\(word), TLS") && run.output.contains("HTTP/1.1 200"), "\(run.output.suffix(500))")
+        }
+        try await #expect(server.stop() == .exit(0))
+        await api.stop()
+    }
+
     @Test func aGatewaySpeaksHTTP2ByPriorKnowledge() async throws {
         try await World.with { world in
             for method in ["GET", "GET", "POST"] {

@@ -47,6 +47,8 @@ struct ConnectionService: Sendable {
         let decoder = HTTPRequestDecoder(
             leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: decoding)
         let connection = ConnectionHandler(service: self, open: open, wire: wire)
-        try channel.pipeline.syncOperations.addHandlers([FastPathHandler(connection), ByteToMessageHandler(decoder), connection])
+        try channel.pipeline.syncOperations.addHandlers([
+            FastPathHandler(connection, on: channel.eventLoop), ByteToMessageHandler(decoder), connection,
+        ])
     }
 }

@@ -22,9 +22,11 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
     private var lastCredential = LastCredential()
+    private let recent: RecentMessages
 
-    init(_ connection: ConnectionHandler) {
+    init(_ connection: ConnectionHandler, on loop: any EventLoop) {
         self.connection = connection
+        recent = connection.service.engine.fastPath.recentMessages(of: loop)
         engine = connection.service.engine
         limits = connection.service.limits
         listener = connection.service.resolution.listener
@@ -99,7 +101,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
         guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
-        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential) { head, length in
+        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential, recent: recent) { head, length in
             var buffer = ByteBuffer()
             buffer.reserveCapacity(.kib(1))
             let framing = length.map { ReplyFraming.length(Int64($0)) } ?? .bodiless

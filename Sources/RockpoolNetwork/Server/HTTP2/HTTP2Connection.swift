@@ -38,7 +38,7 @@ enum HTTP2Connection {
             configuration: .init(maxIdleTime: nil, maxAge: nil, maxGraceTime: nil, keepalive: nil))
         let backlog = StreamBacklog(patience: min(patience, .milliseconds(service.timeouts.idle.milliseconds / 6)))
         let count = StreamCount(service: service, open: open, backlog: backlog)
-        let fastPath = HTTP2FastPathHandler(service: service, count: count, scheme: scheme)
+        let fastPath = HTTP2FastPathHandler(service: service, count: count, scheme: scheme, on: channel.eventLoop)
         let arrivals = NIOLoopBound(fastPath, eventLoop: channel.eventLoop)
         // A stream is writable while it has nothing unsent (to within two bytes: both marks are exclusive).
         let streams = HTTP2StreamMultiplexer(

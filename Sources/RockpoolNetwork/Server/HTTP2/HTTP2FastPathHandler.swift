@@ -27,11 +27,13 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     /// Answered streams that are not closed.
     private var answered: Set<HTTP2StreamID> = []
     private var lastCredential = LastCredential()
+    private let recent: RecentMessages
     /// The request as an HTTP/1.1 head, which is the form in which replies are found.
     private var request = ByteBuffer()
     private var hasUnflushed = false
 
-    init(service: ConnectionService, count: StreamCount, scheme: OriginAddress.Scheme) {
+    init(service: ConnectionService, count: StreamCount, scheme: OriginAddress.Scheme, on loop: any EventLoop) {
+        recent = service.engine.fastPath.recentMessages(of: loop)
         (self.service, self.count, self.scheme) = (service, count, scheme.rawValue)
         listener = "h2 " + service.resolution.listener
     }
@@ -75,7 +77,8 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     /// Answers a request if its reply is ready; otherwise keeps the request for its stream.
     private func answer(_ head: HPACKHeaders, on stream: HTTP2StreamID, context: ChannelHandlerContext) -> Bool {
         guard write(head), let plain = FastPathRequest(request.readableBytesUInt8Span, limits: service.limits) else { return false }
-        let ready = service.engine.fastPath.hotReply(to: plain, in: request, at: listener, last: &lastCredential) { head, length in
+        let ready = service.engine.fastPath.hotReply(to: plain, in: request, at: listener, last: &lastCredential, recent: recent) {
+            head, length in
             SerialisedHead(fields: Self.fields(of: head, length: length))
         }
         guard let ready, let fields = ready.fields as? HPACKHeaders, ready.body?.readableBytes ?? 0 <= Self.bodyLimit else {

@@ -65,7 +65,8 @@ package final class FastPathReply: Sendable {
         (eTag, lastModified) = (bytes(.eTag), bytes(.lastModified))
     }
 
-    func answers(_ arrival: PlainArrival) -> Bool {
+    /// True if the request has the bytes that this reply was made for.
+    package func answers(_ arrival: PlainArrival) -> Bool {
         arrival.credential == credential && arrival.holds(target, at: arrival.request.target)
             && arrival.holds(host, at: arrival.request.host) && arrival.listener == listener
             && selecting.allSatisfy { arrival.holds($0.value, asValueOf: $0.name) }
@@ -73,7 +74,7 @@ package final class FastPathReply: Sendable {
 
     /// Returns the form for a request that this reply answers; nil if its condition must be evaluated on the full path. A condition with
     /// exactly the stored validator is known to be false (RFC 9110 §13.1.2, §13.1.3).
-    func form(for arrival: PlainArrival) -> Form? {
+    package func form(for arrival: PlainArrival) -> Form? {
         let request = arrival.request
         if !request.ifNoneMatch.isEmpty { return arrival.holds(eTag, at: request.ifNoneMatch) ? .notModified : nil }
         if !request.ifModifiedSince.isEmpty { return arrival.holds(lastModified, at: request.ifModifiedSince) ? .notModified : nil }

@@ -47,7 +47,7 @@ package struct HotMessage: Sendable {
     /// Counts one sending of the body.
     package func countServed() { served?.add(bodyLength) }
 
-    func isValid(at now: Timestamp, epoch: UInt64) -> Bool { validFrom <= now && now < validUntil && epoch == self.epoch }
+    package func isValid(at now: Timestamp, epoch: UInt64) -> Bool { validFrom <= now && now < validUntil && epoch == self.epoch }
 }
 
 /// The messages of one reply: one for each form, the last of all ranges.
@@ -76,7 +76,8 @@ struct HotMessages {
 
 /// The result of a hot lookup for a plain request.
 package enum HotFind: Sendable {
-    case message(HotMessage)
+    /// A message, its reply and form; valid while `CacheStore.hotChanges` is `moment`.
+    case message(HotMessage, FastPathReply, FastPathReply.Form, moment: UInt64)
     /// The reply matches, but its message must be serialised anew.
     case undated(FastPathReply, FastPathReply.Form)
 }

@@ -10,16 +10,17 @@ extension MemoryTier {
     var moment: UInt64 { withState(\.removals) }
 
     /// - Parameter epoch: the current state of the upstreams (`HotMessage.epoch`).
-    func hot(_ arrival: PlainArrival, now: Timestamp, epoch: UInt64) -> HotFind? {
-        let hash = arrival.hash
-        return withState { state in
+    func hot(_ arrival: PlainArrival, hash: Int, now: Timestamp, epoch: UInt64) -> HotFind? {
+        withState { state in
             state.lookups &+= 1
             guard let key = state.places[hash], let item = state.items[key] else { return nil }
             let found = item.hot.first {
                 $0.reply.hash == hash && state.isUnchanged($0.slots, since: $0.moment) && $0.reply.answers(arrival)
             }
             guard let found, let form = found.reply.form(for: arrival) else { return nil }
-            if let message = found.messages[form], message.isValid(at: now, epoch: epoch) { return .message(message) }
+            if let message = found.messages[form], message.isValid(at: now, epoch: epoch) {
+                return .message(message, found.reply, form, moment: changes.load(ordering: .acquiring))
+            }
             return .undated(found.reply, form)
         }
     }
@@ -62,6 +63,7 @@ extension MemoryTier {
     /// Discards the hot replies for a credential, which belongs to another principal from now on.
     func forgetHot(ofCredential name: String) {
         withState { state in
+            noteChange()
             state.removals += 1
             state.epochs[State.slot(ofCredential: name)] = state.removals
         }
@@ -70,6 +72,7 @@ extension MemoryTier {
     /// Discards every hot reply, and rejects those being built now.
     func forgetHot() {
         withState { state in
+            noteChange()
             state.removals += 1
             for slot in state.epochs.indices { state.epochs[slot] = state.removals }
             (state.places, state.hotCount) = ([:], 0)

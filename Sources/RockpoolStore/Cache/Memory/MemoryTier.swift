@@ -51,6 +51,8 @@ final class MemoryTier: Sendable {
     let bodyLimit: Int64
     let limit: Int64
     private let state = Mutex(State())
+    /// Counts what may void a hot message; changed under the lock, so that a message found under it is valid while the count stays.
+    let changes = Atomic<UInt64>(0)
 
     init(limit: ByteCount) {
         self.limit = limit.bytes
@@ -65,6 +67,9 @@ final class MemoryTier: Sendable {
     private static let absentCount = 8192
 
     func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result { state.withLock { body(&$0) } }
+
+    /// Call it under the lock.
+    func noteChange() { changes.wrappingAdd(1, ordering: .releasing) }
 
     /// Returns every variant of the key; nil when the database must be read.
     func entries(of key: CacheKey) -> [CacheEntry]? {
@@ -91,6 +96,7 @@ final class MemoryTier: Sendable {
         guard cost <= limit / 8 else { return }
         state.withLock { state in
             guard state.epochs[State.slot(key.text)] == epoch else { return }
+            if state.items[key.text] != nil { noteChange() }
             if entries.isEmpty { return state.noteAbsent(key.text, atMost: absentLimit) }
             state.remove(key.text)
             state.items[key.text] = Item(entries: entries, cost: cost)
@@ -118,6 +124,7 @@ final class MemoryTier: Sendable {
 
     func remove(_ keys: some Sequence<String>) {
         state.withLock { state in
+            noteChange()
             for key in keys {
                 state.removals += 1
                 state.epochs[State.slot(key)] = state.removals

@@ -49,7 +49,7 @@ package struct PlainArrival: Sendable {
     }
 
     /// Hash of target, Host, listener and credential. Seeded anew in every process, so that no client can choose colliding targets.
-    var hash: Int {
+    package var hash: Int {
         var hasher = Hasher()
         hasher.combine(listener)
         hasher.combine(credential)
