@@ -1,4 +1,5 @@
 // The messages last sent by one event loop, found without a lock (docs/architecture.md#many-cores).
+import NIOCore
 import RockpoolCore
 import RockpoolStore
 

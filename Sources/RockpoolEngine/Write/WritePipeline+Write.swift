@@ -139,24 +139,11 @@ extension WritePipeline {
             let isProved = credentials.isProved(operation.principal)
             if notifier.laneHolds.holds(upstream: upstream.name, lane: lane, forProved: isProved, now: now()) { return false }
             if holders.isEmpty {
-                await effectsAreNoted(before: operation)
+                await notifier.effectsAreNoted(before: operation, within: Self.laneWait)
                 return context.permission == .trial || upstreams.isReachable(upstream)
             }
             guard upstreams.isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
-        }
-    }
-
-    /// Waits until the last delivery of the same client in the lane is in its copies, on which this write then builds.
-    private func effectsAreNoted(before operation: QueuedWriteDraft) async {
-        let deadline = ContinuousClock.now + Self.laneWait
-        while true {
-            let version = events.version
-            guard
-                notifier.effectsUnderWay.contains(
-                    upstream: operation.upstream, lane: operation.lane, principal: operation.principal),
-                await events.change(after: version, before: deadline)
-            else { return }
         }
     }
 
@@ -169,7 +156,7 @@ extension WritePipeline {
     ) async throws -> Reply {
         var operation = draft.operation
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
-        await effectsAreNoted(before: operation)
+        await notifier.effectsAreNoted(before: operation, within: Self.laneWait)
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)

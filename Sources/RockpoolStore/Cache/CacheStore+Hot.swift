@@ -1,5 +1,6 @@
 // Hot replies for the engine. Every function here may be called on an event loop.
 package import RockpoolCore
+import Synchronization
 
 extension CacheStore {
     /// The current removal count. Read it before reading anything that a hot reply is made from: entries, routes, the clock.

@@ -1,5 +1,6 @@
 // Deliveries that have ended in the outbox and are not yet in the copies (docs/outbox.md#effects).
 import RockpoolCore
+import RockpoolStore
 import Synchronization
 
 /// The lanes in which the effects of a client's delivery are being noted. The next write of that client waits for them, because otherwise it
@@ -29,5 +30,18 @@ final class EffectsUnderWay: Sendable {
 
     func contains(upstream: String, lane: String, principal: String?) -> Bool {
         lanes.withLock { $0[Lane(upstream: upstream, name: lane, principal: principal)] != nil }
+    }
+}
+
+extension OutboxNotifier {
+    /// Waits until the last delivery of the same client in the lane is in its copies, on which `operation` then builds.
+    func effectsAreNoted(before operation: QueuedWriteDraft, within limit: Duration) async {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            let version = events.version
+            guard effectsUnderWay.contains(upstream: operation.upstream, lane: operation.lane, principal: operation.principal),
+                await events.change(after: version, before: deadline)
+            else { return }
+        }
     }
 }

@@ -1,6 +1,7 @@
 // Hot replies, kept in the item of their key: removing the item removes its replies under the same lock (docs/architecture.md#parts).
 import NIOCore
 import RockpoolCore
+import Synchronization
 
 extension MemoryTier {
     /// Maximum number of hot replies of one target; the oldest is dropped. Each credential has its own.
