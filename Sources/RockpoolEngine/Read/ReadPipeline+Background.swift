@@ -31,6 +31,8 @@ extension ReadPipeline {
     /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
     func fetchWhole(after head: ResponseHead, length: Int64?, for context: RequestContext, by forwarding: Forwarding) {
         guard context.plan.policy == .offlineFirst, forwarding.found.isEmpty, !context.isBehind, context.exchange.body == nil,
+            // A signature covers the method, and may cover the range.
+            context.identity.signature.isEmpty || context.exchange.signer != nil,
             context.request.method == .head || context.request.fields.contains(.range), !portal.isDoubted(plan: context.plan),
             head.hasValidator, let whole = whole(of: head, length: length)
         else { return }

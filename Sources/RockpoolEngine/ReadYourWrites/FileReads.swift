@@ -21,7 +21,13 @@ struct FileReads: Sendable {
 
     /// Answers a read that a write to files may concern; nil for any other read.
     func read(_ context: inout RequestContext) async -> Reply? {
-        if let listing = await readListing(&context) { return listing }
+        if let listing = await readListing(&context) {
+            if listing.head.status == 404, let upstream = context.plan.upstream?.name {
+                overlay.noteMissing(
+                    FilePath(context.request.target), upstream: upstream, principal: context.identity.principal, at: ownWrites.now())
+            }
+            return listing
+        }
         if context.plan.route?.kind == .s3, context.request.target.contains("?") { return await readObjects(&context) }
         guard let view = view(of: context) else { return nil }
         return await readFile(in: view, for: &context)

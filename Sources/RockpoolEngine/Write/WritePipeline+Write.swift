@@ -164,6 +164,12 @@ extension WritePipeline {
             body.discard()
             return refuse(problem, context: &context)
         }
+        if !context.isReachable, let write = FileWrite(context.request), let upstream = context.plan.upstream?.name,
+            notifier.overlay.files.lacksSource(of: write, upstream: upstream, principal: context.identity.principal, now: now())
+        {
+            body.discard()
+            return refuse(Problem(.notFound, detail: "\(context.original.path) is not there"), context: &context)
+        }
         let optimistic =
             context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite

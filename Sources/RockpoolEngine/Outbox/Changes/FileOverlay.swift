@@ -12,6 +12,8 @@ final class FileOverlay: Sendable {
         var delivered: [FileWrite] = []
         /// True if clients list collections of the upstream.
         var isListed = false
+        /// Paths that a client was told are not there, and when.
+        var missing: [MissingFile: Timestamp] = [:]
 
         mutating func keep(_ write: FileWrite) {
             delivered.append(write)
@@ -21,6 +23,16 @@ final class FileOverlay: Sendable {
 
     /// Maximum number of deliveries remembered per upstream. Above it the older half is dropped.
     private static let deliveredLimit = 2_000
+
+    /// A path as one client sees it.
+    private struct MissingFile: Hashable {
+        let path: FilePath
+        let principal: String?
+    }
+
+    /// Time for which that counts, and the number of paths.
+    private static let missingFor = TimeSpan.seconds(60)
+    private static let missingLimit = 256
 
     private let upstreams = Mutex<[String: Writes]>([:])
 
@@ -60,6 +72,27 @@ final class FileOverlay: Sendable {
 
     /// Records that clients list collections of this upstream.
     func noteListing(at upstream: String) { upstreams.withLock { $0[upstream, default: Writes()].isListed = true } }
+
+    /// Records that a client was told that there is nothing at a path.
+    func noteMissing(_ path: FilePath, upstream: String, principal: String?, at moment: Timestamp) {
+        upstreams.withLock { upstreams in
+            if upstreams[upstream]?.missing.count ?? 0 >= Self.missingLimit { upstreams[upstream]?.missing = [:] }
+            upstreams[upstream, default: Writes()].missing[MissingFile(path: path, principal: principal)] = moment
+        }
+    }
+
+    /// True if the client of a MOVE or a COPY was told a moment ago that there is nothing to move, and has created nothing since.
+    func lacksSource(of write: FileWrite, upstream: String, principal: String?, now: Timestamp) -> Bool {
+        switch write.effect {
+        case .move, .copy: break
+        case .content, .collection, .removal: return false
+        }
+        let file = MissingFile(path: write.path, principal: principal)
+        guard let moment = upstreams.withLock({ $0[upstream]?.missing[file] }), now - moment < Self.missingFor,
+            case .server(write.path, nil) = fold(upstream: upstream, principal: principal, deliveredSince: moment).state(of: write.path)
+        else { return false }
+        return true
+    }
 
     /// True if reads of the path may have to include a write.
     func covers(upstream: String, path: FilePath) -> Bool {
