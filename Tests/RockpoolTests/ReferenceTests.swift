@@ -63,6 +63,7 @@ import Testing
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]
+        configuration.via = [ParentRule()]
         return configuration
     }
 }

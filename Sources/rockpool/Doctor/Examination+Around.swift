@@ -23,6 +23,16 @@ extension Examination {
         return found
     }
 
+    /// A proxy that other machines can use without a password.
+    func openProxy() -> [Finding] {
+        guard configuration.proxy.auth == nil, HostAndPort(configuration.proxy.listen)?.isLoopback == false else { return [] }
+        return [
+            .warn(
+                "proxy.listen", detail: "every client of \(configuration.proxy.allow.joined(separator: ", ")) may use the proxy",
+                advice: "set proxy.auth if these networks have other users than you")
+        ]
+    }
+
     private struct Detour {
         var program: String
         var detail: String

@@ -23,6 +23,16 @@ import Testing
         }
     }
 
+    /// A proxy for other machines without a password is named; the server need not run.
+    @Test func anOpenProxyIsNamed() async throws {
+        let closed = try ServerProcess.prepare(ServerSettings())
+        try await #expect(examine(closed).results["proxy.listen"] == nil)
+        var settings = ServerSettings()
+        settings.proxy = ["listen": .string("0.0.0.0:\(FreePort.next())"), "allow": ["192.168.0.0/16"]]
+        let open = try await examine(ServerProcess.prepare(settings))
+        #expect(open.results["proxy.listen"] == "warn", "\(open)")
+    }
+
     /// A gateway sends the origin's name, and with it a signature for the gateway's name is wrong.
     @Test func aGatewayThatBreaksSignaturesIsNamed() async throws {
         let bucket: JSONValue = ["routes": [["match": "/bucket/**", "kind": "s3"]]]
