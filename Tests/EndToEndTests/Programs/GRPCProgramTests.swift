@@ -14,6 +14,8 @@ import Testing
                 context.abort(grpc.StatusCode.NOT_FOUND, "no such shell")
             if request == b"sleep":
                 time.sleep(3)
+            if request == b"meta":
+                context.send_initial_metadata((("x-head", dict(context.invocation_metadata())["x-asked"]),))
             context.set_trailing_metadata((("x-trail", "low"),))
             return request + b"!"
 
@@ -58,6 +60,10 @@ import Testing
             reply, state = unary.with_call(b"a", timeout=10)
             return reply, dict((item.key, item.value) for item in state.trailing_metadata())["x-trail"]
 
+        def metadata():
+            call = unary.future(b"meta", metadata=(("x-asked", "tide"),), timeout=10)
+            return dict((item.key, item.value) for item in call.initial_metadata())["x-head"], call.result()
+
         def turns(count, cancel=False):
             asked, answers = queue.Queue(), []
             call = both(iter(asked.get, None), timeout=10)
@@ -74,6 +80,7 @@ import Testing
         call("unary", lambda: unary(b"a", timeout=10))
         call("future", lambda: unary.future(b"a", timeout=10).result())
         call("trailers", trailers)
+        call("metadata", metadata)
         call("error", lambda: unary(b"error", timeout=10))
         call("deadline", lambda: unary(b"sleep", timeout=0.5))
         call("down", lambda: b"".join(down(b"d", timeout=10)))
@@ -105,7 +112,8 @@ import Testing
         }
         let run = try await Command.run("/usr/bin/env", arguments, environment: environment)
         let expected = [
-            "unary b'a!'", "future b'a!'", "trailers (b'a!', 'low')", "error NOT_FOUND", "deadline DEADLINE_EXCEEDED", "down b'ddd'",
+            "unary b'a!'", "future b'a!'", "trailers (b'a!', 'low')", "metadata ('tide', b'meta!')", "error NOT_FOUND",
+            "deadline DEADLINE_EXCEEDED", "down b'ddd'",
             "up b'a,b'", "both b'a?b?'", "turns b'0?1?2?'", "cancel b'0?'", "large 1000001",
         ]
         #expect(run.output.split(separator: "\n").map(String.init) == expected, "\(run.errors)")
