@@ -56,6 +56,8 @@ extension Configuration {
 package struct LogSettings: Hashable, Sendable {
     /// One line per exchange on stdout. Enabling it disables the hot path, so that every exchange is processed in full.
     package var access = AccessFormat.off
+    /// The format of the log on stderr.
+    package var format = LogFormat.text
 
     package init() {}
 }

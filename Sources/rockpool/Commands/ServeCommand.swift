@@ -28,9 +28,10 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         ProcessSetUp.prepare()
-        LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+        LoggingSystem.bootstrap { LogLines(label: $0, output: .standardError) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
         let loaded = try load()
+        LogOutput.standardError.format = loaded.configuration.log.format
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
             try await Server.open(
@@ -46,9 +47,15 @@ struct ServeCommand: AsyncParsableCommand {
             try await server.run(notice: notice) { admin in
                 Display.output.print("rockpool ready proxy=\(listeners.proxy) admin=\(admin)")
                 Self.announce(loaded, listeners: listeners, admin: admin)
+                logger.info(
+                    "started",
+                    metadata: [
+                        "version": "\(Version.number)", "configuration": "\(loaded.file ?? "none")", "dashboard": "http://\(admin)/",
+                    ])
                 notice?.send(state: "READY=1\nSTATUS=proxy \(listeners.proxy), dashboard http://\(admin)/")
             }
         }
+        logger.info("stopped")
     }
 
     /// Prints the places that a person needs: the dashboard, the configuration and the gateways.

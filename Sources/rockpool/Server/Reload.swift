@@ -45,6 +45,7 @@ struct Reload: Hashable, Sendable {
         try Server.checkFiles(of: new)
         let reload = Reload(from: engine.configuration, to: new)
         engine.reconfigure(reload.configuration)
+        LogOutput.standardError.format = new.log.format
         logger.notice("configuration reloaded")
         for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
         for key in reload.partly { logger.warning("\(key) applies to serving now; eviction and cleanup change with a restart") }

@@ -1,4 +1,5 @@
 // Publishes changes of the outbox to the replayer, the overlay and the event listeners.
+import Logging
 package import RockpoolCore
 import RockpoolStore
 import Synchronization
@@ -20,12 +21,13 @@ package final class OutboxNotifier: Sendable {
     let laneHolds = LaneHolds()
     /// Lanes whose last delivery is not yet in the copies.
     let effectsUnderWay = EffectsUnderWay()
+    private let log: OutboxLog
     /// Upstreams that demand a pause.
     let pauses = UpstreamPauses()
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents, active: ActiveConfiguration,
-        now: @escaping @Sendable () -> Timestamp
+        logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
         self.cache = cache
@@ -33,6 +35,7 @@ package final class OutboxNotifier: Sendable {
         self.events = events
         self.active = active
         self.now = now
+        log = OutboxLog(logger: logger, now: now)
     }
 }
 
@@ -98,6 +101,7 @@ extension OutboxNotifier {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }
+        log.note(operation)
         events.tell(.operation(id: operation.id, state: operation.state))
     }
 }

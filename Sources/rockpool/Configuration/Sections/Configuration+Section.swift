@@ -20,7 +20,8 @@ extension Configuration {
 
 extension LogSettings {
     static let section = Section<LogSettings>([
-        .value("access", field: \.access, as: .word)
+        .value("access", field: \.access, as: .word),
+        .value("format", field: \.format, as: .word),
     ])
 }
 
