@@ -77,7 +77,8 @@ extension ReadPipeline {
         do {
             let received = try await fetch(
                 asking.request, body: .none, for: &asking, stored: forwarding.found.map(\.response))
-            guard part.isAnswered(by: received.head) || received.head.status == 200 else {
+            // A 206 of another representation takes the place of the stored parts.
+            guard [200, 206].contains(received.head.status) else {
                 return .answered(FetchedResponse(alone: received))
             }
             if let principal = asking.identity.principal { asking.identity = asking.identity.folded(into: credentials.resolved(principal)) }
@@ -124,7 +125,7 @@ extension ReadPipeline {
         if case .answered(let fetched) = outcome {
             // The response to another range than the client's: the client's own request is sent.
             let isOther = fetched.head.status == 206 || fetched.head.status == 416
-            if isOther, context.request.fields[.range] == nil || fetched.stored == nil {
+            if isOther, fetched.stored == nil || !fetched.head.isPart(askedFor: context.request) {
                 fetched.claim?.take()?.abandon()
                 return await fetchAlone(for: &context, by: forwarding.anew)
             }
@@ -135,6 +136,16 @@ extension ReadPipeline {
             }
         }
         return await reply(to: outcome, for: &context, by: forwarding)
+    }
+}
+
+extension ResponseHead {
+    /// True if the response is exactly the one range of `request`.
+    fileprivate func isPart(askedFor request: RequestHead) -> Bool {
+        guard case .part(let range, of: let length?)? = PartialResponse.part(of: self), let asked = ByteRangeSet(request.fields),
+            asked.ranges.count == 1
+        else { return false }
+        return asked.ranges[0].resolved(length: length) == range
     }
 }
 

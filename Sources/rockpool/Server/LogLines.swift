@@ -57,11 +57,8 @@ struct LogLines: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    // swift-log prescribes the parameters.
-    func log(
-        level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String, function: String, line: UInt
-    ) {
-        let details = self.metadata.merging(metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { (name: $0.key, value: "\($0.value)") }
-        output.write(level, "\(message)", label: label, details: details, at: WallClock.now())
+    func log(event: LogEvent) {
+        let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { (name: $0.key, value: "\($0.value)") }
+        output.write(event.level, "\(event.message)", label: label, details: details, at: WallClock.now())
     }
 }

@@ -108,6 +108,8 @@ import Testing
     @Test func headGetsNothingOfAPart() {
         #expect(outcome([part(0..<300)], "", method: .head) == "partial")
         #expect(outcome([part(0..<300)], "Range: bytes=0-9", method: .head) == "partial")
+        let offline = ReuseContext(policy: .offlineFirst, isReachable: false)
+        #expect(outcome([part(0..<300)], "", now: 900, method: .head, context: offline) == "offline", "its fields are those of the whole")
     }
 
     @Test func offlineAPartIsStillAPart() {

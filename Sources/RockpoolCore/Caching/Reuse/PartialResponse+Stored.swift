@@ -2,10 +2,9 @@
 package import HTTPTypes
 
 extension PartialResponse {
-    /// True if `stored` has every byte that `request` needs; HEAD needs none.
+    /// True if `stored` has every byte that `request` needs.
     static func holds(_ stored: StoredResponse, for request: RequestHead) -> Bool {
-        stored.part == nil || (request.method == .head && stored.part?.length != nil)
-            || RangeReply.decide(request: request, stored: stored.head, bodyLength: stored.bodyLength, boundary: "") != nil
+        stored.part == nil || RangeReply.decide(request: request, stored: stored.head, bodyLength: stored.bodyLength, boundary: "") != nil
     }
 
     /// The fields that replace the client's range and conditions, so that the upstream sends the rest if the representation is unchanged

@@ -8,7 +8,8 @@ extension Reuse {
     static func selected(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
         let latest = context.isReachable && candidates.count > 1 ? newest(among: candidates) { _ in true }.map { candidates[$0] } : nil
         let best = newest(among: candidates) { stored in
-            Vary.matches(stored: stored, request: request) && PartialResponse.holds(stored, for: request)
+            Vary.matches(stored: stored, request: request)
+                && (PartialResponse.holds(stored, for: request) || !context.isReachable && isHeadOfPart(stored, request))
                 && (!context.isReachable || CrossOriginReply.mayServe(stored, to: request))
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
         }
@@ -27,6 +28,11 @@ extension Reuse {
         let asStored = newest(among: candidates) { isFit($0) && ContentCoding.isAccepted($0.head.fields, by: request) }
         let index = asStored ?? newest(among: candidates, where: isFit)
         return index.map { .stale($0, .of(candidates[$0], now: now), .variant) }
+    }
+
+    /// True if a part has the fields of the whole that a HEAD wants: then it answers while the upstream is unreachable.
+    private static func isHeadOfPart(_ stored: StoredResponse, _ request: RequestHead) -> Bool {
+        request.method == .head && stored.part?.length != nil
     }
 
     private static func newest(among candidates: [StoredResponse], where isSuitable: (StoredResponse) -> Bool) -> Int? {
