@@ -82,8 +82,12 @@ extension ReadPipeline {
         let content: (head: ResponseHead, body: ReplyBody)
         switch RangeReply.decide(request: request, stored: stored.head, bodyLength: length, boundary: Multipart.boundary()) {
         case .part(let head, let range):
-            guard RequestCollapsing.isWorthAwaiting(range.lowerBound, received: body.received, in: elapsed),
-                let reader = body.reader(from: range.lowerBound)
+            let mayBeCut = stored.supportsRanges && Representation(of: stored.head, length: length) != nil
+            let isSoon =
+                mayBeCut
+                ? !RequestCollapsing.isWorthCutting(before: range.lowerBound, received: body.received, in: elapsed)
+                : RequestCollapsing.isWorthAwaiting(range.lowerBound, received: body.received, in: elapsed)
+            guard isSoon, let reader = body.reader(from: range.lowerBound)
             else { return nil }
             content = (head, .stream(BodySlice(reader, length: Int64(range.count)), length: Int64(range.count)))
         case .whole:

@@ -70,4 +70,13 @@ import Testing
     func aRangeIsAwaitedWhereItComesSoon(_ start: Int64, received: Int64, milliseconds: Int64, expected: Bool) {
         #expect(RequestCollapsing.isWorthAwaiting(start, received: received, in: .milliseconds(milliseconds)) == expected)
     }
+
+    /// The first bytes come at once, whatever the rate is.
+    @Test(
+        arguments: [
+            (30_000_000, 1_000_000, 10, true), (2_000_000, 1_000_000, 10, false), (1_000_000, 0, 10, false), (1_000_000, 0, 1_000, true),
+        ] as [(Int64, Int64, Int64, Bool)])
+    func aTransferIsCutBeforeWhatComesLate(_ start: Int64, received: Int64, milliseconds: Int64, expected: Bool) {
+        #expect(RequestCollapsing.isWorthCutting(before: start, received: received, in: .milliseconds(milliseconds)) == expected)
+    }
 }

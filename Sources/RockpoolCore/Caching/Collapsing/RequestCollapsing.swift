@@ -55,10 +55,10 @@ package enum RequestCollapsing {
     ///   - elapsed: The time in which they were received.
     package static func isWorthCutting(before start: Int64, received: Int64, in elapsed: TimeSpan) -> Bool {
         if elapsed < rateKnownAfter, start - received <= awaitedAtFirst { return false }
-        return !isWorthAwaiting(start, received: received, in: elapsed)
+        return !isWorthAwaiting(start, received: received, in: max(elapsed, rateKnownAfter))
     }
 
-    /// Before this time the rate of a transfer says little.
+    /// Before this time the rate of a transfer says little: it begins with what the network and the origin hold ready.
     private static let rateKnownAfter = TimeSpan.milliseconds(250)
     /// Bytes: about as much as is on the way when a transfer is cut, and lost.
     private static let awaitedAtFirst: Int64 = .mib(1)
