@@ -1,4 +1,6 @@
-"""Runs the steps of a client that is slow to start: one JSON list of words on each line of the input, one JSON list of status and output back.
+"""Runs the steps of a client that is slow to start.
+
+Each line of the input is a JSON list of words, each line of the output a JSON list of status and output.
 
 steps.py aws runs the words as a command of the AWS command line; steps.py gql URL sends a document and its variables by gql.
 """
