@@ -69,7 +69,8 @@ package final class Engine: Sendable {
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
-        notifier = OutboxNotifier(data: data, cache: cache, credentials: credentials, events: events, active: active, logger: logger, now: now)
+        notifier = OutboxNotifier(
+            data: data, cache: cache, credentials: credentials, events: events, active: active, logger: logger, now: now)
         renewal = CredentialRenewal(
             credentials: credentials, data: data, reachability: reachability, upstreams: upstreams, notifier: notifier, active: active,
             events: events, logger: logger, now: now)
