@@ -62,7 +62,8 @@ import Testing
 
         def metadata():
             call = unary.future(b"meta", metadata=(("x-asked", "tide"),), timeout=10)
-            return dict((item.key, item.value) for item in call.initial_metadata())["x-head"], call.result()
+            reply = call.result()
+            return dict((item.key, item.value) for item in call.initial_metadata())["x-head"], reply
 
         def turns(count, cancel=False):
             asked, answers = queue.Queue(), []
