@@ -164,7 +164,7 @@ extension WritePipeline {
             body.discard()
             return refuse(problem, context: &context)
         }
-        if !context.isReachable, let write = FileWrite(context.request), let upstream = context.plan.upstream?.name,
+        if let write = FileWrite(context.request), let upstream = context.plan.upstream?.name,
             notifier.overlay.files.lacksSource(of: write, upstream: upstream, principal: context.identity.principal, now: now())
         {
             body.discard()
