@@ -17,7 +17,7 @@ extension Replayer {
             await doing("moving", id: id, sequence: sequence) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
                 let from = Set([self.state(of: sequence)].compactMap { $0 })
-                return .settled(self.told(try await self.data.move(id: id, by: disposition, from: from, now: self.now())))
+                return .settled(self.told(try await self.move(id, by: disposition, from: from)))
             }
         }
     }
@@ -48,6 +48,18 @@ extension Replayer {
         return OperationSummary(operation)
     }
 
+    /// Moves an operation; the effect of a write that the upstream shows to be delivered is noted before that is published.
+    private func move(_ id: String, by disposition: Disposition, from: Set<OperationState>) async throws -> QueuedWrite {
+        guard disposition.state == .delivered, let operation = try await data.operation(id: id) else {
+            return try await data.move(id: id, by: disposition, from: from, now: now())
+        }
+        notifier.effectsUnderWay.begin(operation)
+        defer { notifier.effectsUnderWay.end(operation) }
+        let moved = try await data.move(id: id, by: disposition, from: from, now: now())
+        await noteFound(moved, mapping: disposition.mapping)
+        return moved
+    }
+
     // MARK: recording
 
     private func record(id: String, sequence: Int64, disposition: Disposition) async -> ReplayMachine.Event {
@@ -71,7 +83,11 @@ extension Replayer {
                 await updates.invalidate(after: answer, to: sending.head ?? finished.request)
                 if finished.state == .delivered { await rebase(after: finished, sending: sending) }
                 // A part of a refused 207 may have been applied.
-                if finished.state == .delivered || answer.status == 207 { await noteEffect(of: finished, sending: sending) }
+                if finished.reason == .probed {
+                    await noteFound(finished, mapping: disposition.mapping)
+                } else if finished.state == .delivered || answer.status == 207 {
+                    await noteEffect(of: finished, sending: sending)
+                }
             }
             FailPoint.projected.reached()
             if let operation = sending.operation { notifier.effectsUnderWay.end(operation) }
@@ -101,6 +117,16 @@ extension Replayer {
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)
         }
+    }
+
+    /// Works a delivered write without an answer into the copies of its principal: as the upstream's answer without a body.
+    private func noteFound(_ operation: QueuedWrite, mapping: ServerMapping?) async {
+        guard let bare = try? await outbound.bare(operation) else { return }
+        var answer = ResponseHead(status: operation.request.method == .post ? 201 : 204)
+        answer.fields[.location] = mapping?.url
+        let write = AnsweredWrite(request: bare.head, body: Array(bare.body), answer: answer, answerBody: [])
+        await updates.invalidate(after: answer, to: bare.head)
+        await effects.note(write, partition: operation.principal, sentAt: now())
     }
 
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).

@@ -64,6 +64,9 @@ final class StoryAPI: Sendable {
     /// Makes every further action slow.
     func slowActions() { state.withLock { $0.slowActions = true } }
 
+    /// Applies the next PATCH and ends the connection without an answer.
+    func loseNextPatch() { state.withLock { $0.losesPatch = true } }
+
     /// Listens, on the same port as before if there was one. Returns the port.
     @discardableResult
     func open(port: Int = 0) async throws -> Int {
@@ -75,7 +78,12 @@ final class StoryAPI: Sendable {
                 let words = text.split(separator: " ", maxSplits: 2).map { String($0) }
                 let request = Request(method: words[0], path: words[1], head: head, body: try? JSONValue.parse(bytes))
                 if state.withLock({ $0.isSlow(request) }) { try await Task.sleep(for: Self.slowTime) }
-                try await connection.send(state.withLock { $0.arrive(request) })
+                let (answer, isLost) = state.withLock { state in
+                    defer { if request.method == "PATCH" { state.losesPatch = false } }
+                    return (state.arrive(request), request.method == "PATCH" && state.losesPatch)
+                }
+                if isLost { return await connection.close() }
+                try await connection.send(answer)
             }
         }
         listener.withLock { $0 = server }

@@ -12,6 +12,7 @@ struct StoryState {
     var log: [StoryAPI.Request] = []
     var canned: (status: Int, body: JSONValue)?
     var slowActions = false
+    var losesPatch = false
     private var known: [String: String] = [:]
     private var lastID = 0
 
