@@ -60,9 +60,16 @@ extension ReadPipeline {
             return FetchReport(outcome: outcome, steps: [])
         }
         guard let report = await fetch.ledReport() else { return .other(.failed(.cancelled)) }
-        guard case .answered(let fetched) = report.outcome, part.isAnswered(by: fetched.head), let source = fetched.claim?.take() else {
-            return .other(report.outcome)
+        guard case .answered(let fetched) = report.outcome else { return .other(report.outcome) }
+        // The origin may have ignored the range.
+        if fetched.head.status == 200, Representation(of: fetched.head, length: fetched.length) == part.representation,
+            part.range.lowerBound > 0,
+            let source = fetched.claim?.take()
+        {
+            let rest = BodyFromPosition(source, position: part.range.lowerBound)
+            return .piece(AssembledBody.Piece(source: rest, end: part.representation.length))
         }
+        guard part.isAnswered(by: fetched.head), let source = fetched.claim?.take() else { return .other(report.outcome) }
         let end = PartialResponse.part(of: fetched.head)?.range?.upperBound ?? part.range.upperBound
         return .piece(AssembledBody.Piece(source: source, end: end))
     }

@@ -24,8 +24,12 @@ struct SharedBodyTests {
     }
 
     /// An upstream that sends the requested bytes in small chunks.
-    @Sendable private static func answer(_ request: SentRequest) -> ScriptedAnswer {
-        let first = request.head.fields[.range].flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
+    /// - Parameter knowsEnds: False if a range with an end is ignored.
+    private static func answer(_ request: SentRequest, knowsEnds: Bool) -> ScriptedAnswer {
+        let words = request.head.fields[.range].map { $0.dropFirst("bytes=".count).split(separator: "-") } ?? []
+        let isIgnored = words.count > 1 && !knowsEnds
+        let first = isIgnored ? 0 : words.first.flatMap { Int($0) } ?? 0
+        let length = isIgnored ? Self.length : words.dropFirst().first.flatMap { Int($0) }.map { $0 + 1 } ?? Self.length
         let feed = BodyPipe(highWater: .max)
         for start in stride(from: first, to: length, by: 16_384) {
             feed.offer(ByteBuffer(bytes: bytes[start..<min(start + 16_384, length)]))
@@ -53,8 +57,8 @@ struct SharedBodyTests {
         source.abandon()
     }
 
-    @Test func downloadsGivenUpAndAskedForAgainAreWholeAndRight() async throws {
-        let pool = try ScriptedEngine(rule: Self.answer)
+    @Test(arguments: [true, false]) func downloadsGivenUpAndAskedForAgainAreWholeAndRight(knowsEnds: Bool) async throws {
+        let pool = try ScriptedEngine(rule: { Self.answer($0, knowsEnds: knowsEnds) })
         var resumed = 0
         for round in 0..<60 {
             let target = "/\(round)"

@@ -45,14 +45,9 @@ final class AssembledBody: BodySource {
                 try begin(try await next(position..<end).get())
                 continue
             }
-            guard var chunk = try await piece.source.next(), chunk.readableBytes > 0 else {
+            guard var chunk = try await bytes(of: piece), chunk.readableBytes > 0 else {
                 // A transfer may end early, because another one has brought what follows.
-                let isStuck = state.withLock { state in
-                    state.piece = nil
-                    defer { state.isFruitless = true }
-                    return state.isFruitless
-                }
-                guard !isStuck else { throw .copyLost }
+                guard leavePiece() else { throw .copyLost }
                 continue
             }
             let left = min(piece.end, end) - position
@@ -65,6 +60,25 @@ final class AssembledBody: BodySource {
             }
             if isLast { piece.source.abandon() }
             return chunk
+        }
+    }
+
+    /// Returns the next bytes of a piece; nil if it has no more for this reader, who may have been too slow for a shared transfer.
+    private func bytes(of piece: Piece) async throws(TransferFailure) -> ByteBuffer? {
+        do throws(TransferFailure) {
+            return try await piece.source.next()
+        } catch {
+            guard error == .copyLost else { throw error }
+            return nil
+        }
+    }
+
+    /// Ends a piece; false if it gave no byte, and neither did the one before.
+    private func leavePiece() -> Bool {
+        state.withLock { state in
+            state.piece = nil
+            defer { state.isFruitless = true }
+            return !state.isFruitless
         }
     }
 
