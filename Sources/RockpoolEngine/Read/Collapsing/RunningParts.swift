@@ -104,6 +104,9 @@ final class RunningParts: Sendable {
                         break
                     }
                     if let reader = body.reader(from: position - start) { return .read(reader, upTo: parts[index].range.upperBound) }
+                    // The transfer is ending and brings nothing to further readers: the bytes may be requested again.
+                    parts[index].range = start..<position
+                    state.parts[key] = parts
                 }
             }
             let next = parts.filter { $0.representation == representation }.map(\.range.lowerBound).filter { $0 > position }.min()
