@@ -28,9 +28,15 @@ extension ReadPipeline {
                 let starts = parts.compactMap(\.response.heldRange?.lowerBound).filter { $0 > range.lowerBound }
                 let gap = range.lowerBound..<min(range.upperBound, next, starts.min() ?? .max)
                 let fetch = CoalescedFetch()
-                if let part = running.claim(gap, of: assembly.representation, key: assembly.key, by: fetch) {
-                    return await fetched(part, by: fetch, for: context, by: forwarding)
+                guard let part = running.claim(gap, of: assembly.representation, key: assembly.key, by: fetch) else { continue }
+                let outcome = await fetched(part, by: fetch, for: context, by: forwarding)
+                // The whole has come and has readers already: it is under way now, or stored.
+                if range.lowerBound > 0, case .other(.answered(let answer)) = outcome, answer.head.status == 200,
+                    Representation(of: answer.head, length: answer.length) == assembly.representation
+                {
+                    continue
                 }
+                return outcome
             }
         }
         return .other(.failed(.copyLost))
