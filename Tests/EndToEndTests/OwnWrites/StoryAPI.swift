@@ -64,7 +64,7 @@ final class StoryAPI: Sendable {
     /// Makes every further action slow.
     func slowActions() { state.withLock { $0.slowActions = true } }
 
-    /// Applies the next PATCH and ends the connection without an answer.
+    /// Applies the next PATCH and ends the connection within the head of the answer, which no client takes for a stale connection.
     func loseNextPatch() { state.withLock { $0.losesPatch = true } }
 
     /// Listens, on the same port as before if there was one. Returns the port.
@@ -82,7 +82,10 @@ final class StoryAPI: Sendable {
                     defer { if request.method == "PATCH" { state.losesPatch = false } }
                     return (state.arrive(request), request.method == "PATCH" && state.losesPatch)
                 }
-                if isLost { return await connection.close() }
+                if isLost {
+                    try await connection.send(String(answer.prefix(12)))
+                    return await connection.close()
+                }
                 try await connection.send(answer)
             }
         }
