@@ -83,6 +83,7 @@ SECURE_PROXIES = ("rockpool", "nginx")
 
 def supports(proxy, workload):
     """True if the proxy can serve the workload."""
-    if workload.protocol != "http" or workload.is_stale:
+    # Squid and Varnish do not reuse a response for requests with a credential as they are packaged.
+    if workload.protocol != "http" or workload.is_stale or workload.fields:
         return proxy in SECURE_PROXIES
     return not workload.forward or proxy in FORWARD_PROXIES
