@@ -18,7 +18,7 @@ extension Replayer {
     /// uses the state that the first one saw.
     /// - Returns: nil for any other write, and where the state is not known.
     func stateBefore(_ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> StateBeforeAction? {
-        guard operation.request.method == .post, operation.localID == nil, let path = entityPath(of: outgoing),
+        guard operation.request.method == .post, operation.localID == nil, let path = active.entityPath(of: outgoing),
             await isKnown(path, to: operation, head: outgoing.head)
         else { return nil }
         if operation.lostAt != nil {
@@ -53,7 +53,7 @@ extension Replayer {
     /// else what the upstream shows now. A base that was not the upstream's state before the action stays: somebody else has changed the
     /// entity.
     func rebase(after operation: QueuedWrite, sending: SentAttempt) async {
-        guard let before = sending.before, let outgoing = sending.outgoing, let path = entityPath(of: outgoing),
+        guard let before = sending.before, let outgoing = sending.outgoing, let path = active.entityPath(of: outgoing),
             let upstream = active.routes.upstream(named: operation.upstream), let resource = outgoing.resource
         else { return }
         let undisputed = await undisputed(after: operation, before: before, resource: resource)
@@ -93,9 +93,12 @@ extension Replayer {
         }
         return writes
     }
+}
 
-    private func entityPath(of outgoing: OutboundWrite) -> String? {
-        guard let entity = active.routes.plan(for: outgoing.head).entity, entity.resource != nil, entity.action != nil else { return nil }
+extension ActiveConfiguration {
+    /// Returns the path of the declared entity on which a request acts; nil if it is no action.
+    fileprivate func entityPath(of outgoing: OutboundWrite) -> String? {
+        guard let entity = routes.plan(for: outgoing.head).entity, entity.resource != nil, entity.action != nil else { return nil }
         return entity.path
     }
 }
