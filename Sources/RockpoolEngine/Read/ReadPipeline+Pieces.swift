@@ -24,7 +24,7 @@ extension ReadPipeline {
             case .none(let next):
                 // Transfers are removed after their bytes have been stored, so the store is read after them.
                 let parts = assembly.representation.parts(in: await lookup.entries(under: [assembly.key]), under: assembly.key)
-                if let piece = await stored(at: range, among: parts) { return .piece(piece) }
+                if let piece = await responses.piece(at: range, among: parts) { return .piece(piece) }
                 let starts = parts.compactMap(\.response.heldRange?.lowerBound).filter { $0 > range.lowerBound }
                 let gap = range.lowerBound..<min(range.upperBound, next, starts.min() ?? .max)
                 let fetch = CoalescedFetch()
@@ -42,19 +42,6 @@ extension ReadPipeline {
         return .other(.failed(.copyLost))
     }
 
-    /// Returns the stored bytes at the beginning of `range`; nil if there are none.
-    private func stored(at range: Range<Int64>, among parts: [CacheEntry]) async -> AssembledBody.Piece? {
-        for entry in parts {
-            guard let held = entry.response.heldRange, held.contains(range.lowerBound) else { continue }
-            let end = min(held.upperBound, range.upperBound)
-            guard let body = try? await responses.cache.body(of: entry)?.slice(range.lowerBound - held.lowerBound..<end - held.lowerBound)
-            else { continue }
-            responses.cache.use(entry)
-            return AssembledBody.Piece(source: StoredBodySource(body, in: responses.cache), end: end)
-        }
-        return nil
-    }
-
     // MARK: requests for what is missing
 
     private func fetched(
@@ -69,10 +56,9 @@ extension ReadPipeline {
         guard case .answered(let fetched) = report.outcome else { return .other(report.outcome) }
         // The origin may have ignored the range.
         if fetched.head.status == 200, Representation(of: fetched.head, length: fetched.length) == part.representation,
-            part.range.lowerBound > 0,
-            let source = fetched.claim?.take()
+            part.range.lowerBound > 0, case .shared(let body) = fetched.body, let rest = body.reader(from: part.range.lowerBound)
         {
-            let rest = BodyFromPosition(source, position: part.range.lowerBound)
+            fetched.claim?.take()?.abandon()
             return .piece(AssembledBody.Piece(source: rest, end: part.representation.length))
         }
         guard part.isAnswered(by: fetched.head), let source = fetched.claim?.take() else { return .other(report.outcome) }
@@ -94,17 +80,26 @@ extension ReadPipeline {
             guard [200, 206].contains(received.head.status) else {
                 return .answered(FetchedResponse(alone: received))
             }
-            if let principal = asking.identity.principal { asking.identity = asking.identity.folded(into: credentials.resolved(principal)) }
-            let (number, base) = (running.number(), context.fetchKey().base)
-            let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &asking) { [inFlight, running] in
-                inFlight.touch(base)
-                running.remove(number)
-            }
-            register(fetched, as: number, for: asking, by: forwarding)
-            return .answered(fetched)
+            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchKey().base, by: forwarding))
         } catch {
             return .failed(error)
         }
+    }
+
+    /// Stores a response, and registers it for other requests while it arrives.
+    /// - Parameter base: The key of the client's own request.
+    private func keep(
+        _ received: OriginReply, sentAt: Timestamp, for context: RequestContext, at base: CacheKey, by forwarding: Forwarding
+    ) async -> FetchedResponse {
+        let number = running.number()
+        var proved = context
+        if let principal = context.identity.principal { proved.identity = context.identity.folded(into: credentials.resolved(principal)) }
+        let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved) { [inFlight, running] in
+            inFlight.touch(base)
+            running.remove(number)
+        }
+        register(fetched, as: number, for: proved, by: forwarding)
+        return fetched
     }
 
     // MARK: validation
@@ -119,14 +114,7 @@ extension ReadPipeline {
             context.trace = asking.trace
             if received.head.status == 304 { return .answered(FetchedResponse(alone: received)) }
             asking.exchange.request = context.request
-            if let principal = asking.identity.principal { asking.identity = asking.identity.folded(into: credentials.resolved(principal)) }
-            let (number, base) = (running.number(), context.fetchKey().base)
-            let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &asking) { [inFlight, running] in
-                inFlight.touch(base)
-                running.remove(number)
-            }
-            register(fetched, as: number, for: asking, by: forwarding)
-            return .answered(fetched)
+            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchKey().base, by: forwarding))
         } catch {
             context.trace = asking.trace
             return .failed(error)
@@ -149,6 +137,21 @@ extension ReadPipeline {
             }
         }
         return await reply(to: outcome, for: &context, by: forwarding)
+    }
+}
+
+extension ResponseStore {
+    /// Returns the stored bytes at the beginning of `range`; nil if there are none.
+    fileprivate func piece(at range: Range<Int64>, among parts: [CacheEntry]) async -> AssembledBody.Piece? {
+        for entry in parts {
+            guard let held = entry.response.heldRange, held.contains(range.lowerBound) else { continue }
+            let end = min(held.upperBound, range.upperBound)
+            guard let body = try? await cache.body(of: entry)?.slice(range.lowerBound - held.lowerBound..<end - held.lowerBound)
+            else { continue }
+            cache.use(entry)
+            return AssembledBody.Piece(source: StoredBodySource(body, in: cache), end: end)
+        }
+        return nil
     }
 }
 

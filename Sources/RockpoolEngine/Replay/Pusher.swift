@@ -172,24 +172,24 @@ final class Pusher: Sendable {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
         }
-        notifier.effectsUnderWay.begin(operation)
         do {
-            let finished = try await data.finish(
-                id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
-                now: now())
-            result.states[finished.id] = finished.state
-            if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
-            await follow(change, outcome: outcome, operation: operation, batch: batch)
-            if finished.state == .delivered, case .answered(let head) = outcome {
-                let sent = (try? data.content(of: operation.body).bytes()) ?? nil
-                let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
-                let identity = credentials.identity(of: operation.request, rule: batch.upstream.identity)
-                await effects.note(write, partition: identity.partition, sentAt: sentAt)
+            let finished = try await notifier.effectsUnderWay.during(operation) {
+                let finished = try await data.finish(
+                    id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
+                    now: now())
+                result.states[finished.id] = finished.state
+                if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
+                await follow(change, outcome: outcome, operation: operation, batch: batch)
+                if finished.state == .delivered, case .answered(let head) = outcome {
+                    let sent = (try? data.content(of: operation.body).bytes()) ?? nil
+                    let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
+                    let identity = credentials.identity(of: operation.request, rule: batch.upstream.identity)
+                    await effects.note(write, partition: identity.partition, sentAt: sentAt)
+                }
+                return finished
             }
-            notifier.effectsUnderWay.end(operation)
             notifier.tell(finished)
         } catch {
-            notifier.effectsUnderWay.end(operation)
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             logger.failed("push of \(operation.id): its outcome could not be recorded", error: error)
             let state = try? await data.transition(

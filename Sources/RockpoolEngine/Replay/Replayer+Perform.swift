@@ -53,11 +53,11 @@ extension Replayer {
         guard disposition.state == .delivered, let operation = try await data.operation(id: id) else {
             return try await data.move(id: id, by: disposition, from: from, now: now())
         }
-        notifier.effectsUnderWay.begin(operation)
-        defer { notifier.effectsUnderWay.end(operation) }
-        let moved = try await data.move(id: id, by: disposition, from: from, now: now())
-        await noteFound(moved, mapping: disposition.mapping)
-        return moved
+        return try await notifier.effectsUnderWay.during(operation) {
+            let moved = try await data.move(id: id, by: disposition, from: from, now: now())
+            await noteFound(moved, mapping: disposition.mapping)
+            return moved
+        }
     }
 
     // MARK: recording
@@ -69,33 +69,33 @@ extension Replayer {
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
             notifier.hold(operation, until: moment)
         }
-        if let operation = sending.operation { notifier.effectsUnderWay.begin(operation) }
         do {
-            let finished = try await data.finish(
-                id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
-            FailPoint.afterOutcomeCommit.reached()
-            attempts.withLock { $0[id] = nil }
-            if disposition.isCaptive {
-                reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: now())
-            }
-            // Use the head as it was sent, because the stale entries are stored under the server's ids.
-            if let answer = sending.result?.head {
-                await updates.invalidate(after: answer, to: sending.head ?? finished.request)
-                if finished.state == .delivered { await rebase(after: finished, sending: sending) }
-                // A part of a refused 207 may have been applied.
-                if finished.reason == .probed {
-                    await noteFound(finished, mapping: disposition.mapping)
-                } else if finished.state == .delivered || answer.status == 207 {
-                    await noteEffect(of: finished, sending: sending)
+            let finished = try await notifier.effectsUnderWay.during(sending.operation) {
+                let finished = try await data.finish(
+                    id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
+                FailPoint.afterOutcomeCommit.reached()
+                attempts.withLock { $0[id] = nil }
+                if disposition.isCaptive {
+                    reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: now())
                 }
+                // Use the head as it was sent, because the stale entries are stored under the server's ids.
+                if let answer = sending.result?.head {
+                    await updates.invalidate(after: answer, to: sending.head ?? finished.request)
+                    if finished.state == .delivered { await rebase(after: finished, sending: sending) }
+                    // A part of a refused 207 may have been applied.
+                    if finished.reason == .probed {
+                        await noteFound(finished, mapping: disposition.mapping)
+                    } else if finished.state == .delivered || answer.status == 207 {
+                        await noteEffect(of: finished, sending: sending)
+                    }
+                }
+                FailPoint.projected.reached()
+                return finished
             }
-            FailPoint.projected.reached()
-            if let operation = sending.operation { notifier.effectsUnderWay.end(operation) }
             return .settled(told(finished))
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             logger.failed("replay of \(id): its outcome could not be recorded", error: error)
-            if let operation = sending.operation { notifier.effectsUnderWay.end(operation) }
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now())
             guard let moved = try? await data.move(id: id, by: lost, from: [.inflight], now: now()) else {
                 return .failed(sequence: sequence)

@@ -37,16 +37,15 @@ extension Replayer {
 
     /// True if the client of an action may know a state of its entity: from a copy, or from a write of its own.
     private func isKnown(_ path: String, to operation: QueuedWrite, head: RequestHead) async -> Bool {
-        let own = notifier.overlay.writes(
-            upstream: operation.upstream, collection: operation.collection ?? "", entityID: operation.entityID,
-            principal: operation.principal, fetchedAt: nil)
-        if own.contains(where: { $0.sequence != operation.sequence }) { return true }
         let request = RequestHead(method: .get, origin: head.origin, target: path, fields: [:])
         let plan = active.routes.plan(for: request)
         for partition in StoragePartition.readable(by: operation.principal) {
             if let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)), !found.isEmpty { return true }
         }
-        return false
+        return notifier.overlay.writes(
+            upstream: operation.upstream, collection: operation.collection ?? "", entityID: operation.entityID,
+            principal: operation.principal, fetchedAt: nil
+        ).contains { $0.sequence != operation.sequence }
     }
 
     /// Moves the bases of later writes to the state after a delivered action: the action's answer, if it is the entity's representation, or

@@ -9,49 +9,9 @@ struct GitServer {
     let scratch: Scratch
     private let web: ChildProcess
 
-    private static let script = """
-        import http.server, os, subprocess, sys
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def body(self):
-                if self.headers.get("Transfer-Encoding") != "chunked":
-                    return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                data = b""
-                while size := int(self.rfile.readline(), 16):
-                    data += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return data
-
-            def do_GET(self):
-                path, _, query = self.path.partition("?")
-                body = self.body()
-                environment = dict(
-                    os.environ, GIT_PROJECT_ROOT=os.getcwd(), GIT_HTTP_EXPORT_ALL="1", PATH_INFO=path, QUERY_STRING=query,
-                    REQUEST_METHOD=self.command, CONTENT_TYPE=self.headers.get("Content-Type", ""), CONTENT_LENGTH=str(len(body)),
-                    HTTP_CONTENT_ENCODING=self.headers.get("Content-Encoding", ""), REMOTE_USER="a",
-                    GIT_PROTOCOL=self.headers.get("Git-Protocol", ""))
-                answer = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=environment).stdout
-                head, _, content = answer.partition(b"\\r\\n\\r\\n")
-                fields = [line.split(": ", 1) for line in head.decode().split("\\r\\n") if ": " in line]
-                status = next((int(value.split()[0]) for name, value in fields if name == "Status"), 200)
-                self.send_response(status)
-                for name, value in fields:
-                    if name != "Status":
-                        self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_POST = do_GET
-
-            def log_message(self, *arguments):
-                pass
-
-        http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-        """
+    private static let program =
+        URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/programs/git_server.py"
 
     /// Makes the repository, starts the server and waits for it.
     static func start() async throws -> GitServer {
@@ -59,7 +19,7 @@ struct GitServer {
         let port = FreePort.next()
         try await Git.require(["init", "-q", "--bare", "-b", "main", "pool.git"], in: scratch.path)
         try await Git.require(["-C", "pool.git", "config", "http.receivepack", "true"], in: scratch.path)
-        let web = try await ChildProcess("/usr/bin/env", ["python3", "-c", script, "\(port)"], directory: scratch.path)
+        let web = try await ChildProcess("/usr/bin/env", ["python3", program, "\(port)"], directory: scratch.path)
         try await eventually("a web server") { try await Curl.send("GET", "http://127.0.0.1:\(port)/pool.git/HEAD").status == 200 }
         return GitServer(port: port, scratch: scratch, web: web)
     }

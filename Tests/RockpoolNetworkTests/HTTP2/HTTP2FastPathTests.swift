@@ -28,21 +28,6 @@ struct HTTP2FastPathTests {
             try await connection.send(RawFrame.get(last))
             return last
         }
-
-        /// Reads one body while granting `step` bytes of window at a time.
-        func body(_ stream: Int, step: Int) async throws -> [UInt8] {
-            var (body, granted) = ([UInt8](), 0)
-            while true {
-                if body.count == granted {
-                    try await connection.send(RawFrame.window(stream, step))
-                    granted += step
-                }
-                let frame = try await connection.frame(.data)
-                guard frame.stream == stream else { continue }
-                body += frame.payload
-                if frame.flags & 1 == 1 { return body }
-            }
-        }
     }
 
     /// Returns a pool that answers `/a` from a hot reply.
@@ -64,7 +49,7 @@ struct HTTP2FastPathTests {
         let before = pool.engine.statistics.hotHits
         for _ in 0..<(step == 1 ? 1 : 3) {
             let stream = try await client.get()
-            #expect(try await client.body(stream, step: step) == Array(Self.text.utf8))
+            #expect(try await client.connection.body(stream, step: step) == Array(Self.text.utf8))
         }
         #expect(pool.engine.statistics.hotHits > before && pool.origin.sent.count == 1)
         await client.connection.close()
@@ -82,7 +67,7 @@ struct HTTP2FastPathTests {
         #expect(held > 0 && held < 40, "\(held)")
         for stream in streams { try await client.connection.send(RawFrame.reset(stream)) }
         let stream = try await client.get()
-        #expect(try await client.body(stream, step: 1 << 20) == Array(Self.text.utf8))
+        #expect(try await client.connection.body(stream, step: 1 << 20) == Array(Self.text.utf8))
         #expect(pool.engine.statistics.hotHits - before > held)
         await client.connection.close()
     }

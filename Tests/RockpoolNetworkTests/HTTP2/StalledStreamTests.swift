@@ -21,28 +21,13 @@ struct StalledStreamTests {
         return client
     }
 
-    /// Reads the body of a stream while granting `step` bytes of window at a time.
-    private func body(_ client: RawConnection, _ stream: Int, step: Int) async throws -> [UInt8] {
-        var (body, granted) = ([UInt8](), 0)
-        while true {
-            if body.count == granted {
-                try await client.send(RawFrame.window(stream, step))
-                granted += step
-            }
-            let frame = try await client.frame(.data)
-            guard frame.stream == stream else { continue }
-            body += frame.payload
-            if frame.flags & 1 == 1 { return body }
-        }
-    }
-
     /// Returns a pool that has the large body in its cache, in a file.
     private func stocked(_ configure: (inout Configuration) -> Void = { _ in }) async throws -> Pool {
         let pool = try await Pool.intercepting(
             rule: { _ in .ok(Self.large, [.cacheControl: "max-age=60", .contentType: "image/png"]) }, configure: configure)
         let client = try await connect(pool, window: 0)
         try await client.send(RawFrame.get(1))
-        #expect(try await body(client, 1, step: 4 << 20).count == Self.large.utf8.count)
+        #expect(try await client.body(1, step: 4 << 20).count == Self.large.utf8.count)
         await client.close()
         try await eventually("it has left") { pool.listeners.connections.count == 0 }
         return pool
@@ -64,7 +49,7 @@ struct StalledStreamTests {
         for _ in 0..<20 { #expect(try await client.frame(.headers).kind == .headers) }
         try await eventually("all wait, one descriptor is open") { descriptors(pool) == 1 }
         #expect(pool.origin.sent.count == 1, "the response is served from the cache")
-        #expect(try await body(client, 7, step: 4 << 20) == Array(Self.large.utf8))
+        #expect(try await client.body(7, step: 4 << 20) == Array(Self.large.utf8))
         await client.close()
         try await eventually("none is open") { descriptors(pool) == 0 }
     }
@@ -73,7 +58,7 @@ struct StalledStreamTests {
         let pool = try await stocked()
         let client = try await connect(pool, window: 0)
         try await client.send(RawFrame.get(1))
-        #expect(try await body(client, 1, step: step) == Array(Self.large.utf8))
+        #expect(try await client.body(1, step: step) == Array(Self.large.utf8))
     }
 
     @Test func aClientThatTakesNothingIsGivenUp() async throws {

@@ -77,4 +77,19 @@ extension RawConnection {
             }
         }
     }
+
+    /// Reads the body of a stream while granting `step` bytes of window at a time.
+    func body(_ stream: Int, step: Int) async throws -> [UInt8] {
+        var (body, granted) = ([UInt8](), 0)
+        while true {
+            if body.count == granted {
+                try await send(RawFrame.window(stream, step))
+                granted += step
+            }
+            let frame = try await frame(.data)
+            guard frame.stream == stream else { continue }
+            body += frame.payload
+            if frame.flags & 1 == 1 { return body }
+        }
+    }
 }

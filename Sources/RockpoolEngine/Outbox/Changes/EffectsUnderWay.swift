@@ -14,18 +14,18 @@ final class EffectsUnderWay: Sendable {
 
     private let lanes = Mutex<[Lane: Int]>([:])
 
-    func begin(_ operation: QueuedWrite) {
+    /// Runs `work`, which ends an operation and notes its effects; publish the new state after it: that event ends the wait.
+    func during<Result>(_ operation: QueuedWrite?, _ work: () async throws -> Result) async rethrows -> Result {
+        guard let operation else { return try await work() }
         let lane = Lane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
         lanes.withLock { $0[lane, default: 0] += 1 }
-    }
-
-    /// Ends one delivery's effects. Call it before the operation's new state is published: that event ends the wait.
-    func end(_ operation: QueuedWrite) {
-        let lane = Lane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
-        lanes.withLock { lanes in
-            let count = (lanes[lane] ?? 1) - 1
-            lanes[lane] = count == 0 ? nil : count
+        defer {
+            lanes.withLock { lanes in
+                let count = (lanes[lane] ?? 1) - 1
+                lanes[lane] = count == 0 ? nil : count
+            }
         }
+        return try await work()
     }
 
     func contains(upstream: String, lane: String, principal: String?) -> Bool {

@@ -19,6 +19,7 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     private static let waitingLimit = 16
 
     private let service: ConnectionService
+    private let isOn: Bool
     private let count: StreamCount
     private let scheme: String
     private let listener: String
@@ -35,6 +36,7 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     init(service: ConnectionService, count: StreamCount, scheme: OriginAddress.Scheme, on loop: any EventLoop) {
         recent = service.engine.fastPath.recentMessages(of: loop)
         (self.service, self.count, self.scheme) = (service, count, scheme.rawValue)
+        isOn = service.answersAtOnce
         listener = "h2 " + service.resolution.listener
     }
 
@@ -49,7 +51,7 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
         // Only WINDOW_UPDATE and RST_STREAM can follow, which the frame handler has processed.
         if answered.contains(frame.streamID) { return }
         arriving = nil
-        if case .headers(let head) = frame.payload, head.endStream, service.answersAtOnce, count.mayAnswer(on: context.channel),
+        if case .headers(let head) = frame.payload, head.endStream, isOn, count.mayAnswer(on: context.channel),
             answered.count < Self.waitingLimit, answer(head.headers, on: frame.streamID, context: context)
         {
             return
