@@ -18,6 +18,7 @@ extension ConflictCase {
             // changed it.
             return (course == .merge && !mayHaveApplied ? decision.merged() : nil) ?? decision.verdict(.delivered)
         }
+        if mayMeetOwnAction, let merged = decision.mergedWithOwnAction() { return merged }
         if let creation = creationInstead { return decision.verdict(.resend(creation), result: sides.mine, resolution: .mine) }
         return sides.isUnmoved ? decision.mine() : decision.followed(course)
     }

@@ -30,6 +30,9 @@ package struct ConflictCase: Hashable, Sendable {
     package var rounds: Int
     /// True if an attempt with exactly this payload got no answer: then `theirs` may include it already.
     package var mayHaveApplied: Bool
+    /// True if the upstream's change may be, or include, an action of the same client whose effect on the entity is not known: its answer
+    /// was lost while the client waited (docs/outbox.md#base).
+    package var mayMeetOwnAction = false
     /// The acceptance time by the proxy's clock.
     package var acceptedAt: Timestamp
     /// The upstream's clock minus the proxy's clock.

@@ -1,6 +1,5 @@
 // The possible outcomes of a conflict, for a strategy's or a person's decision (docs/outbox.md#decisions). Nil means that the outcome is
-// not
-// possible.
+// not possible.
 import HTTPTypes
 
 struct ConflictResolver {
@@ -85,6 +84,13 @@ struct ConflictResolver {
         }
     }
 
+    /// Merges the write with an action of its own client. Nil where a value would be lost, which is a conflict like any other.
+    func mergedWithOwnAction() -> ConflictVerdict? {
+        guard var merged = merged(), !merged.fields.contains(where: \.isConflicting) else { return nil }
+        merged.isListed = false
+        return merged
+    }
+
     /// Keeps theirs, and creates a new entity from mine.
     func both() -> ConflictVerdict? {
         guard met.request.method != .delete, let side = sides.mineSide, let resend = reissue.creating(sides.mine) else { return nil }
@@ -105,7 +111,7 @@ struct ConflictResolver {
     func asked() -> ConflictVerdict {
         let merge = sides.merged(rules, mineIsNewer: met.mineIsNewer)
         let result = merge.flatMap { sides.base != nil && $0.isResolved ? $0.merged : nil }
-        return verdict(.ask, result: result, fields: merge?.fields)
+        return verdict(.ask, result: result, fields: merge?.fields ?? sides.writtenFields)
     }
 
     private var rules: MergeRules { MergeRules(met.resource, asksForCounters: met.mayHaveApplied) }
@@ -148,7 +154,7 @@ struct ConflictResolver {
 
     /// Returns every place that differs, with its value in the result.
     private func listed(in result: JSONValue?) -> [MergedField] {
-        let fields = sides.merged(MergeRules(met.resource, always: .server))?.fields ?? []
+        let fields = sides.merged(MergeRules(met.resource, always: .server))?.fields ?? sides.writtenFields
         return fields.map { field in
             var field = field
             field.merged = result.flatMap(field.pointer.get)

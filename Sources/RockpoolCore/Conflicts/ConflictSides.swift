@@ -102,6 +102,16 @@ struct ConflictSides {
 
     // MARK: recorded sides
 
+    /// The members that a merge patch writes: all that is known of mine where the client's base is not.
+    var writtenFields: [MergedField] {
+        guard mine == nil, case .merge(let patch) = effect, let members = patch.object else { return [] }
+        return members.map { member in
+            MergedField(
+                pointer: JSONPointer(tokens: [member.name]), base: nil, mine: member.value, theirs: theirs?[member.name], merged: nil,
+                isConflicting: theirs?[member.name] != member.value)
+        }
+    }
+
     var baseSide: Conflict.Side? { met.base.map { side in base.map { shape.side($0, of: side) } ?? side } }
     var theirsSide: Conflict.Side? { met.theirs.side.map { side in theirs.map { shape.side($0, of: side) } ?? side } }
 

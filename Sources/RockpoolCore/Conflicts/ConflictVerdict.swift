@@ -28,6 +28,8 @@ package struct ConflictVerdict: Hashable, Sendable {
     /// True if the resulting state is exactly the write's intended state, without changes of others. If not, later writes that build on
     /// this one have not seen the resulting state: it cannot be their precondition, and the upstream is read before each of them.
     package var isAsMeant: Bool
+    /// False if nobody else's change need be involved, and no side loses a value: then no conflict is recorded.
+    package var isListed = true
 
     package init(
         kind: Conflict.Kind, detection: Conflict.Detection, base: Conflict.Side?, mine: Conflict.Side?, theirs: Conflict.Side?,

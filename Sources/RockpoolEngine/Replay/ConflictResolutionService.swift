@@ -97,6 +97,7 @@ package final class ConflictResolutionService: Service {
                 cause: operation.result.map { .refused(status: $0.head.status) } ?? .seen,
                 rounds: try await data.rounds(of: operation.sequence), mayHaveApplied: operation.lostAt != nil,
                 acceptedAt: operation.acceptedAt)
+            met.mayMeetOwnAction = try await data.followsUnseenAction(operation)
             switch await outbound.look(at: path, of: operation, like: bare.head, upstream: upstream) {
             case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
             case .refused(let status) where path != nil && Self.mayPass(status): return false

@@ -48,7 +48,7 @@ import Testing
         try await Story.with(setting) { story in
             try await #expect(story.get("/v1/notes/1").status == 200)
             try await #expect(story.get("/v1/notes").status == 200)
-            story.api.loseNextPatch()
+            story.api.loseNext("PATCH")
             try await story.write("PATCH", "/v1/notes/1", ["title": "mine"])
             try await story.device.settle(within: .seconds(20))
             #expect(story.api.notes["1"]?["title"] == "mine")
@@ -57,6 +57,24 @@ import Testing
             let titles = try await story.get("/v1/notes").json?.array?.compactMap { $0["title"]?.string }
             #expect(titles == ["mine", "second"], "\(titles ?? [])")
             try await #expect(story.get("/v1/notes/1").json?["title"] == "mine")
+        }
+    }
+
+    /// The answer to an action was lost while its client waited: the state before the action is not known, and a later write of the same
+    /// client is merged with the action's effect.
+    @Test(arguments: Setting.all) func aWriteBehindALostActionIsNoConflictWithIt(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            story.api.slowActions()
+            story.api.loseNext("POST")
+            try await story.write("POST", "/v1/notes/1/toggle")
+            try await story.write("PATCH", "/v1/notes/1", ["title": "mine"], fields: ["Prefer: respond-async"])
+            try await story.write(
+                "PUT", "/v1/notes/1", Story.base.merging(["id": "1", "title": "mine", "count": 6]), fields: ["Prefer: respond-async"])
+            try await story.device.settle(within: .seconds(20))
+            try await #expect(story.conflicts().isEmpty, "\(story.api.log.map { ($0.method, $0.path, $0.head["if-match"]) })")
+            #expect(story.api.notes["1"]?["title"] == "mine" && story.api.notes["1"]?["count"] == 6)
+            try await #expect(story.device.items("/v1/operations?state=all").allSatisfy { $0["state"] == "delivered" })
         }
     }
 

@@ -64,8 +64,9 @@ final class StoryAPI: Sendable {
     /// Makes every further action slow.
     func slowActions() { state.withLock { $0.slowActions = true } }
 
-    /// Applies the next PATCH and ends the connection within the head of the answer, which no client takes for a stale connection.
-    func loseNextPatch() { state.withLock { $0.losesPatch = true } }
+    /// Applies the next request of a method and ends the connection within the head of the answer, which no client takes for a stale
+    /// connection.
+    func loseNext(_ method: String) { state.withLock { $0.loses = method } }
 
     /// Listens, on the same port as before if there was one. Returns the port.
     @discardableResult
@@ -79,8 +80,9 @@ final class StoryAPI: Sendable {
                 let request = Request(method: words[0], path: words[1], head: head, body: try? JSONValue.parse(bytes))
                 if state.withLock({ $0.isSlow(request) }) { try await Task.sleep(for: Self.slowTime) }
                 let (answer, isLost) = state.withLock { state in
-                    defer { if request.method == "PATCH" { state.losesPatch = false } }
-                    return (state.arrive(request), request.method == "PATCH" && state.losesPatch)
+                    let isLost = request.method == state.loses
+                    if isLost { state.loses = nil }
+                    return (state.arrive(request), isLost)
                 }
                 if isLost {
                     try await connection.send(String(answer.prefix(12)))

@@ -12,7 +12,8 @@ struct StoryState {
     var log: [StoryAPI.Request] = []
     var canned: (status: Int, body: JSONValue)?
     var slowActions = false
-    var losesPatch = false
+    /// The method of the next write that is applied and not answered.
+    var loses: String?
     private var known: [String: String] = [:]
     private var lastID = 0
 

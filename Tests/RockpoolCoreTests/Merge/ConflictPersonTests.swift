@@ -45,6 +45,25 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(refusal { try page.resolved(by: .merged, merged: ["a": 1]) } == 422)
         let blind = ConflictCase(.patch, #"{"a":1}"#, base: nil, theirs: nil, .merging(.ask), type: "application/merge-patch+json")
         #expect(refusal { try blind.resolved(by: .mine) } == 409 && refusal { try blind.resolved(by: .both) } == 409)
+        // A person sees, and the record keeps, the members that the patch writes.
+        for verdict in [blind.verdict(), try? blind.resolved(by: .theirs)] {
+            #expect(verdict?.fields.map(\.pointer.text) == ["/a"] && verdict?.fields.first?.mine == 1)
+        }
+    }
+
+    /// A merge with the effect of an action of the same client is no conflict, unless a value is lost.
+    @Test func anOwnActionIsNoConflict() {
+        for strategy in Resource.Conflict.allCases {
+            var met = ConflictCase(
+                .patch, #"{"b":2}"#, base: base, theirs: theirs, .merging(strategy), type: "application/merge-patch+json", etag: "\"2\"")
+            met.mayMeetOwnAction = true
+            #expect(met.verdict().resolution == .merged && !met.verdict().isListed, "\(strategy)")
+            met.mayMeetOwnAction = false
+            #expect(met.verdict().isListed)
+            var disputed = put()
+            disputed.mayMeetOwnAction = true
+            #expect(disputed.verdict().isListed)
+        }
     }
 
     /// A decision made in view of an older state does not revert later changes.

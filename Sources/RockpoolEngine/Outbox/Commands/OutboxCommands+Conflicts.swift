@@ -90,8 +90,8 @@ extension OutboxCommands {
             result: verdict.result?.kept, fields: verdict.fields, openedAt: now(), resolution: verdict.resolution,
             decidedBy: verdict.decidedBy)
         let decision = try await decision(of: verdict, at: upstream)
-        let moved = try await data.meet(conflict, decision: decision, now: now())
-        await settled(moved, conflict: conflict.id, isOpen: decision == nil, request: met.request)
+        let moved = try await data.meet(conflict, decision: decision, isListed: verdict.isListed, now: now())
+        await settled(moved, conflict: verdict.isListed ? conflict.id : nil, isOpen: decision == nil, request: met.request)
     }
 
     /// Returns nil when a person must decide.

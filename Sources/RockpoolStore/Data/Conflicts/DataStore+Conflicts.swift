@@ -10,9 +10,14 @@ extension DataStore {
     /// - Parameters:
     ///   - conflict: with a decision it is closed: at `closedAt` or else now, by `decidedBy` or else the strategy.
     ///   - decision: nil leaves the conflict open for a person, and the operation waits as `conflicted`.
+    ///   - isListed: false if the decided conflict is not kept, because the write meets an action of its own client.
     /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed
     ///   then.
-    package func meet(_ conflict: Conflict, decision: ConflictDecision?, now: Timestamp) async throws -> QueuedWrite {
+    package func meet(
+        _ conflict: Conflict, decision: ConflictDecision?, isListed: Bool = true, now: Timestamp
+    )
+        async throws -> QueuedWrite
+    {
         var met = conflict
         met.closedAt = decision.map { _ in conflict.closedAt ?? now }
         met.decidedBy = decision.map { _ in conflict.decidedBy ?? .strategy }
@@ -24,10 +29,19 @@ extension DataStore {
                 reason: OperationReason(rawValue: met.kind.rawValue),
                 allowed: Self.meeting, now: now)
             let number = try ConflictRow.save(met, of: operation.sequence, in: db)
-            if let decision { try self.carryOut(decision, of: number, on: operation.sequence, from: .conflicted, in: db, now: now) }
+            if let decision {
+                try self.carryOut(
+                    decision, of: number, on: operation.sequence, from: .conflicted, detail: isListed ? nil : Self.ownAction, in: db,
+                    now: now
+                )
+                if !isListed { try db.execute(sql: "DELETE FROM conflict WHERE n = ?", arguments: [number]) }
+            }
             return met.operation
         }
     }
+
+    /// The history's text of a merge that is no conflict.
+    private static let ownAction = "merged with the effect of an action of its own client"
 
     /// The states in which a conflict may be found: before sending, by a probe, or by a refusal.
     private static let meeting: Set<OperationState> = [.pending, .uncertain, .conflicted]

@@ -6,10 +6,13 @@ import RockpoolCore
 
 extension DataStore {
     /// Applies a decision to an operation whose conflict has just been closed.
-    /// - Parameter state: the operation's state.
+    /// - Parameters:
+    ///   - state: the operation's state.
+    ///   - detail: the history's text; nil names the conflict.
     /// - Throws: `.illegal` when it is not `conflicted`.
     func carryOut(
-        _ decision: ConflictDecision, of conflict: Int64?, on sequence: Int64, from state: OperationState, in db: Database, now: Timestamp
+        _ decision: ConflictDecision, of conflict: Int64?, on sequence: Int64, from state: OperationState, detail: String? = nil,
+        in db: Database, now: Timestamp
     ) throws {
         var (update, values): (TransitionUpdate, StatementArguments) = (.plain, [])
         switch decision {
@@ -17,8 +20,10 @@ extension DataStore {
         case .yield: break
         case .delivered: (update, values) = (Self.probed, [try Self.fieldsOfTheirs(conflict, in: db)])
         }
-        let detail = try String.fetchOne(
-            db, sql: "SELECT 'conflict ' || id || coalesce(' ' || resolution, '') FROM conflict WHERE n = ?", arguments: [conflict])
+        let detail =
+            try detail
+            ?? String.fetchOne(
+                db, sql: "SELECT 'conflict ' || id || coalesce(' ' || resolution, '') FROM conflict WHERE n = ?", arguments: [conflict])
         try Self.transition(
             in: db, sequence: sequence, from: state, to: decision.state, reason: decision.reason, allowed: [.conflicted], detail: detail,
             nextAttemptAt: decision.state == .pending ? now : nil, update: update, values: values, now: now)

@@ -26,6 +26,25 @@ extension DataStore {
         }
     }
 
+    /// True if an action of the same principal on the same entity lost its answer while its client waited, and was delivered after a
+    /// write was accepted. The state before such an action is not known (an action that was queued pins it).
+    package func followsUnseenAction(_ operation: QueuedWrite) async throws -> Bool {
+        try await reading { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND lane = ? AND entity = ? AND principal = ? AND seq < ?
+                        AND method = 'POST' AND local_id IS NULL AND base_sha IS NULL AND state = 'delivered' AND ended_at >= ?
+                        AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun)))
+                    """)
+            return try Bool.fetchOne(
+                statement,
+                arguments: [
+                    operation.upstream, operation.lane, operation.entity ?? "", operation.principal ?? "", operation.sequence,
+                    operation.acceptedAt.milliseconds,
+                ]) ?? false
+        }
+    }
+
     /// Makes `state` the base of open writes.
     package func rebase(_ sequences: [Int64], to state: Conflict.Side) async throws {
         try await recorded {
