@@ -21,6 +21,13 @@ extension Replayer {
     }
 }
 
+extension RecalledDeliveries {
+    package init(engine: Engine) {
+        self.init(
+            data: engine.data, outbound: engine.outbound, updates: engine.reads.updates, effects: engine.effects, logger: engine.logger)
+    }
+}
+
 extension Pusher {
     convenience init(engine: Engine) {
         self.init(

@@ -50,6 +50,20 @@ final class OwnWriteEffects: Sendable {
         } catch { logger.failed("an own write is not worked into the cache", error: error) }
     }
 
+    /// True if no copy of the item that a write changed is newer than its answer: then the lists may lack its effect, too.
+    /// - Parameter answeredAt: the time of the answer.
+    func lacks(_ write: AnsweredWrite, partition: String?, answeredAt: Timestamp) async -> Bool {
+        var write = write
+        write.entity = active.routes.plan(for: write.request).entity
+        let readable = StoragePartition.readable(by: partition)
+        for url in OwnWritePlaces(write).items {
+            let copies = (try? await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)) ?? []
+            let newest = copies.map { max($0.response.requestTime, $0.response.ownWrite?.at ?? .distantPast) }.max()
+            if let newest, newest >= answeredAt { return false }
+        }
+        return true
+    }
+
     private func work(_ write: AnsweredWrite, _ plan: RoutePlan, partition: String?, sentAt: Timestamp) async throws {
         let readable = StoragePartition.readable(by: partition)
         let places = OwnWritePlaces(write)

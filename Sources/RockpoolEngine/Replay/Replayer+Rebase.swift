@@ -52,10 +52,10 @@ extension Replayer {
     /// else what the upstream shows now. A base that was not the upstream's state before the action stays: somebody else has changed the
     /// entity.
     func rebase(after operation: QueuedWrite, sending: SentAttempt) async {
-        guard let before = sending.before, let outgoing = sending.outgoing, let path = active.entityPath(of: outgoing),
+        guard let outgoing = sending.outgoing, let path = active.entityPath(of: outgoing),
             let upstream = active.routes.upstream(named: operation.upstream), let resource = outgoing.resource
         else { return }
-        let undisputed = await undisputed(after: operation, before: before, resource: resource)
+        let undisputed = await undisputed(after: operation, before: sending.before, resource: resource)
         guard !undisputed.isEmpty else { return }
         var after = sending.result.flatMap { result -> Conflict.Side? in
             let write = AnsweredWrite(
@@ -77,9 +77,18 @@ extension Replayer {
     }
 
     /// Returns the later writes of an action's client whose base is the upstream's state before the action.
-    private func undisputed(after operation: QueuedWrite, before: StateBeforeAction, resource: Resource) async -> [Int64] {
+    ///
+    /// After an action that lost its answer while its client waited, that state is not known (`before` is nil): later deletions then follow
+    /// it, because a deletion cannot be merged with its effect.
+    private func undisputed(after operation: QueuedWrite, before: StateBeforeAction?, resource: Resource) async -> [Int64] {
+        let later = (try? await data.laterBases(after: operation)) ?? []
+        guard let before else {
+            guard operation.lostAt != nil, !later.isEmpty else { return [] }
+            let writes = try? await data.operations(sequences: later.map(\.sequence))
+            return (writes ?? []).filter { $0.request.method == .delete }.map(\.sequence)
+        }
         var writes: [Int64] = []
-        for base in (try? await data.laterBases(after: operation)) ?? [] {
+        for base in later {
             if let known = base.etag {
                 if known == before.etag { writes.append(base.sequence) }
             } else if let write = try? await data.operations(sequences: [base.sequence]).first,

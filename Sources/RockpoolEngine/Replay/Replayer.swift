@@ -66,22 +66,9 @@ package final class Replayer: Service {
     /// Replays whenever an event arrives or an operation becomes due. At shutdown it starts nothing new and finishes the running actions.
     package func run() async throws {
         _ = await withGracefulShutdownHandler {
-            await projectLast()
             await replay(untilIdle: false)
         } onGracefulShutdown: {
             self.events.wake()
-        }
-    }
-
-    /// Repeats the cache invalidation of the last deliveries: after a crash between the commits to the two databases, cached copies that a
-    /// delivery made stale would still be fresh.
-    package func projectLast() async {
-        do {
-            for operation in try await data.lastDelivered(within: .minutes(1)) {
-                if let answer = operation.result?.head { await updates.invalidate(after: answer, to: operation.request) }
-            }
-        } catch {
-            logger.failed("replay: the last deliveries cannot be read", error: error)
         }
     }
 

@@ -54,6 +54,7 @@ struct Server: Sendable {
             accessLog: AccessLog().write)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         try await engine.notifier.recallWrites()
+        await RecalledDeliveries(engine: engine).project()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
         if configuration.needsAuthority {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }

@@ -123,7 +123,7 @@ struct ReplayerTests {
         await pool.ask(.get, "/notes/1")
         await pool.ask(.get, "/notes/1")
         #expect(pool.origin.lines.suffix(2) == ["PUT /notes/1", "GET /notes/1"], "the copy is fresh until it is invalidated")
-        await Replayer(engine: pool.engine).projectLast()
+        await RecalledDeliveries(engine: pool.engine).project()
         await pool.ask(.get, "/notes/1")
         #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
     }

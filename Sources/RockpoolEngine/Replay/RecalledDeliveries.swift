@@ -1,0 +1,53 @@
+// The last deliveries before the start: a crash may have come between the commit of a delivery and its effect on the copies, which are in
+// another database (docs/outbox.md#effects).
+import HTTPTypes
+import Logging
+import RockpoolCore
+import RockpoolStore
+
+/// Repeats the effects of the last deliveries on cached copies, where a crash may have prevented them.
+package struct RecalledDeliveries: Sendable {
+    /// The time before the last delivery in which copies of others may have been kept valid.
+    private static let invalidationSpan = TimeSpan.minutes(1)
+    /// The longest time between the commit of a delivery and its effect on the copies.
+    private static let effectSpan = TimeSpan.seconds(5)
+
+    let data: DataStore
+    let outbound: OutboundWrites
+    let updates: EntryUpdates
+    let effects: OwnWriteEffects
+    let logger: Logger
+
+    /// Invalidates the copies that the last deliveries have changed, and works the deliveries that no copy shows into the copies of their
+    /// clients. Call it before the first read is served. Failures are logged.
+    package func project() async {
+        do {
+            let last = try await data.lastDelivered(within: Self.invalidationSpan)
+            for operation in last {
+                if let answer = operation.result?.head { await updates.invalidate(after: answer, to: operation.request) }
+            }
+            let end = last.compactMap(\.endedAt).max() ?? .distantPast
+            let late = last.filter { ($0.endedAt ?? .distantPast) >= end - Self.effectSpan }
+            let whole = try await data.operations(sequences: late.map(\.sequence))
+            for operation in whole.sorted(by: { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }) {
+                await note(operation)
+            }
+        } catch {
+            logger.failed("the last deliveries cannot be read", error: error)
+        }
+    }
+
+    private func note(_ operation: QueuedWrite) async {
+        guard let endedAt = operation.endedAt, let bare = try? await outbound.bare(operation) else { return }
+        var answer = operation.result?.head ?? ResponseHead(status: 204)
+        // A write that was found at the upstream has no answer; that of a create names the created item.
+        if operation.request.method == .post, !answer.fields.contains(.location), let local = operation.localID {
+            answer.status = 201
+            answer.fields[.location] = data.localIDs.mapping(of: local)?.url
+        }
+        let write = AnsweredWrite(
+            request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
+        guard await effects.lacks(write, partition: operation.principal, answeredAt: endedAt) else { return }
+        await effects.note(write, partition: operation.principal, sentAt: operation.firstSentAt ?? operation.acceptedAt)
+    }
+}
