@@ -29,7 +29,7 @@ let standalone =
 let adminFiles =
     ["index.html", "dashboard.css", "icon.svg", "dashboard.js", "dom.js", "api.js", "charts.js", "diff.js"]
     .map { "dashboard/\($0)" }
-    + ["overview.js", "outbox.js", "conflicts.js", "cache.js", "storage.js", "sync.js", "setup.js"].map { "dashboard/\($0)" }
+    + ["overview.js", "outbox.js", "conflicts.js", "cache.js", "storage.js", "sync.js", "requests.js", "setup.js"].map { "dashboard/\($0)" }
     + ["openapi.yaml"]
 
 extension Target.Dependency {

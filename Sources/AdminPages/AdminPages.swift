@@ -28,6 +28,7 @@ extension AdminPage {
         "cache.js": script(PackageResources.cache_js),
         "storage.js": script(PackageResources.storage_js),
         "sync.js": script(PackageResources.sync_js),
+        "requests.js": script(PackageResources.requests_js),
         "setup.js": script(PackageResources.setup_js),
     ]
 

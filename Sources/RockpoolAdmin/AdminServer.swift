@@ -27,6 +27,8 @@ package struct AdminServer: Service {
     private let doors: ClientEndpoints?
     private let facts: ServerFacts
     private let codes = DashboardCodes()
+    private let recorder: OperationRecorder
+    private let followers = FollowerCount(limit: 32)
     private let bound = BoundAddress()
     private let onBound: @Sendable (HostAndPort) -> Void
 
@@ -55,6 +57,7 @@ package struct AdminServer: Service {
         feed = EventFeed(
             stats: StatsDocument(engine: engine, startedAt: startedAt), events: engine.events,
             streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
+        recorder = OperationRecorder(engine: engine)
         self.timeouts = timeouts
         self.allowed = allowed
         self.descriptors = descriptors
@@ -83,6 +86,8 @@ package struct AdminServer: Service {
             if !Task.isCancelled { onBound(address) }
         }
         async let _ = feed.run()
+        async let _ = recorder.run()
+        async let _ = followers.run()
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
@@ -142,6 +147,7 @@ package struct AdminServer: Service {
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
         EventRoutes(feed: feed).add(to: router)
+        RequestRoutes(exchanges: engine.exchanges, statistics: engine.statistics, followers: followers, now: now).add(to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,
             feed: feed, now: now

@@ -46,6 +46,13 @@ extension ConflictResolutionService {
     }
 }
 
+extension OperationRecorder {
+    package convenience init(engine: Engine) {
+        self.init(
+            data: engine.data, documents: engine.documents, events: engine.events, ring: engine.exchanges, now: engine.now)
+    }
+}
+
 extension Prober {
     /// Creates the prober that probes for the sake of queued writes.
     package convenience init(engine: Engine, replayer: Replayer) {

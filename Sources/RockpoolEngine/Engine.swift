@@ -13,6 +13,8 @@ package final class Engine: Sendable {
     package let reachability: ReachabilityTable
     package let credentials: Credentials
     package let statistics = Statistics()
+    /// The last exchanges.
+    package let exchanges: ExchangeRing
     package let events = EngineEvents()
     /// Clients that refused Rockpool's certificate.
     package let untrusting = UntrustingTable()
@@ -61,6 +63,7 @@ package final class Engine: Sendable {
     ) {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
+        exchanges = ExchangeRing(start: now())
         reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
         credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
             if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
@@ -103,7 +106,7 @@ package final class Engine: Sendable {
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
-            overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
+            overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, ring: exchanges, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
@@ -137,11 +140,17 @@ package final class Engine: Sendable {
         await gateways.complete(&reply, to: exchange)
         if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
-        statistics.count(trace, took: ContinuousClock.now - began)
-        let (final, status) = (trace, reply.head.status)
+        let took = ContinuousClock.now - began
+        statistics.count(trace, took: took)
+        let (final, head, fields) = (trace, reply.head, exchange.request.fields)
         reply.ended = { [self] end in
-            statistics.traffic.deliver(end.bytes, of: final)
-            log(final, status: status, end: end, took: ContinuousClock.now - began)
+            let whole = ContinuousClock.now - began
+            statistics.deliver(end.bytes, of: final)
+            exchanges.record(
+                RecordedExchange.FullExchange(
+                    trace: final, request: fields, response: head, end: end, began: began, head: took, whole: whole),
+                at: now())
+            log(final, status: head.status, end: end, took: whole)
         }
         return reply
     }
@@ -188,8 +197,10 @@ package final class Engine: Sendable {
         } catch {
             return Reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
         }
+        let identity = identity(of: exchange.request, plan)
+        trace.identity = identity
         var context = RequestContext(
-            exchange: exchange, trace: trace, plan: plan, identity: identity(of: exchange.request, plan), permission: permission,
+            exchange: exchange, trace: trace, plan: plan, identity: identity, permission: permission,
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)

@@ -10,6 +10,7 @@ struct Rockpool: AsyncParsableCommand {
         version: Version.number,
         subcommands: [
             ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self,
+            TailCommand.self,
             StorageCleanupCommand.self,
             CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,

@@ -7,11 +7,14 @@ import { conflicts, conflict } from "./conflicts.js";
 import { cache, entry } from "./cache.js";
 import { storage } from "./storage.js";
 import { sync } from "./sync.js";
+import { requests, request } from "./requests.js";
 import { setup } from "./setup.js";
 
 /** A view: `load` fetches its data, `view` draws it, `topics` are the events that repeat both. */
 const views = [
   { pattern: /^\/$/, page: "/", ...overview },
+  { pattern: /^\/requests$/, page: "/requests", ...requests },
+  { pattern: /^\/requests\/([^/]+)$/, page: "/requests", ...request },
   { pattern: /^\/outbox$/, page: "/outbox", ...outbox },
   { pattern: /^\/outbox\/([^/]+)$/, page: "/outbox", ...operation },
   { pattern: /^\/conflicts$/, page: "/conflicts", ...conflicts },
@@ -24,7 +27,7 @@ const views = [
 ];
 
 const pages = [
-  ["/", "Overview"], ["/outbox", "Outbox", () => pool.status?.pending], ["/conflicts", "Conflicts", () => pool.status?.conflicts],
+  ["/", "Overview"], ["/requests", "Requests"], ["/outbox", "Outbox", () => pool.status?.pending], ["/conflicts", "Conflicts", () => pool.status?.conflicts],
   ["/cache", "Cache"], ["/storage", "Storage"], ["/sync", "Sync"], ["/setup", "Set up a client"],
 ];
 

@@ -11,11 +11,13 @@ package enum CurlCommand {
         let operation = exported.operation
         let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
         let secrets = exported.request.target.contains("=REDACTED") ? ", put back the secrets of its URL" : ""
-        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command(of: exported))\n\n"
+        let command = command(for: exported.request, body: exported.body)
+        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command)\n\n"
     }
 
-    private static func command(of exported: ExportedOperation) -> String {
-        let request = exported.request
+    /// Returns the command of a request, in one line.
+    /// - Parameter file: the name of a file with the body, for a body that is not known.
+    package static func command(for request: RequestHead, body: [UInt8], file: String? = nil) -> String {
         var words = ["curl --globoff --path-as-is --request \(ShellWord.quote(request.method.rawValue))"]
         for field in request.fields {
             let value = field.valueBytes
@@ -23,17 +25,19 @@ package enum CurlCommand {
             // An empty value is written with a semicolon: with a colon, curl would remove the field.
             words.append("--header \(ShellWord.quote(value.isEmpty ? name + [0x3B] : name + [0x3A, 0x20] + value))")
         }
-        let text = String(validating: exported.body, as: UTF8.self)
-        if !exported.body.isEmpty || needsLength(request), request.fields[.contentType] == nil {
+        let text = String(validating: body, as: UTF8.self)
+        if !body.isEmpty || needsLength(request), request.fields[.contentType] == nil {
             words.append("--header 'Content-Type:'")
         }
         var pipe = ""
-        if exported.body.isEmpty {
+        if let file {
+            words.append("--data-binary \(ShellWord.quote("@" + file))")
+        } else if body.isEmpty {
             if needsLength(request) { words.append("--data-raw ''") }
-        } else if let text, ShellWord.isHarmless(text), exported.body.count <= longestWord {
+        } else if let text, ShellWord.isHarmless(text), body.count <= longestWord {
             words.append("--data-raw \(ShellWord.quote(text))")
         } else {
-            pipe = "printf %s '\(Base64.encode(exported.body))' | base64 -d | "
+            pipe = "printf %s '\(Base64.encode(body))' | base64 -d | "
             words.append("--data-binary @-")
         }
         return pipe + words.joined(separator: " ") + " --url \(ShellWord.quote(request.url))"

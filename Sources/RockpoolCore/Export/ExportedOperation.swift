@@ -26,5 +26,5 @@ package struct ExportedOperation: Hashable, Sendable {
     }
 
     /// Fields that the client replaying the export generates itself.
-    private static let framing: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection, .expect, .hostField]
+    static let framing: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection, .expect, .hostField]
 }

@@ -62,12 +62,12 @@ package enum HAREntry {
         ]
     }
 
-    private static func headers(of fields: HTTPFields) -> JSONValue {
+    static func headers(of fields: HTTPFields) -> JSONValue {
         .array(fields.map { ["name": .string($0.name.rawName), "value": .string($0.value)] })
     }
 
     /// Returns the query's parameters undecoded, because only the upstream knows their encoding.
-    private static func query(of target: String) -> JSONValue {
+    static func query(of target: String) -> JSONValue {
         guard let mark = target.firstIndex(of: "?") else { return [] }
         return .array(
             target[target.index(after: mark)...].split(separator: "&").map { part in

@@ -14,10 +14,11 @@ package struct LatencyHistogram: Hashable, Sendable {
 
     package var count: Int { counts.reduce(0, +) }
 
-    package mutating func record(seconds: Double) {
+    /// - Parameter count: the number of durations that this one stands for.
+    package mutating func record(seconds: Double, count: Int = 1) {
         let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
-        counts[bucket] += 1
-        sum += seconds
+        counts[bucket] += count
+        sum += seconds * Double(count)
     }
 
     /// Returns the quantile for a share of 0…1, in seconds, interpolated linearly within its bucket; nil for an empty histogram. In the

@@ -141,6 +141,6 @@ extension Reply {
             head.fields[.rockpoolDirty] == nil, trace.cacheStatus?.detail != "portal"
         else { return false }
         if trace.verdict == .collapsed { return true }
-        return trace.steps.contains { if case .fetched = $0 { true } else { false } }
+        return trace.entries.contains { if case .fetched = $0.step { true } else { false } }
     }
 }

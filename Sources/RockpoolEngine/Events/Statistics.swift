@@ -8,6 +8,7 @@ package final class Statistics: Sendable {
     private struct State {
         var counts: [Trace.Verdict: Int] = [:]
         var latencies: [Trace.Verdict: LatencyHistogram] = [:]
+        var bytes: [Trace.Verdict: Int64] = [:]
     }
 
     private let state = Mutex(State())
@@ -29,7 +30,27 @@ package final class Statistics: Sendable {
         }
     }
 
-    /// Latencies by verdict, without hot hits: a measurement would cost too much for such short exchanges.
+    /// Counts the body of a reply that was sent.
+    func deliver(_ bytes: Int64, of trace: Trace) {
+        guard bytes > 0 else { return }
+        traffic.deliver(bytes, of: trace)
+        state.withLock { $0.bytes[trace.verdict, default: 0] += bytes }
+    }
+
+    /// Bytes of the bodies that clients received with `verdict`.
+    package func bytes(of verdict: Trace.Verdict) -> Int64 {
+        let (all, stale) = traffic.hotBytes
+        return state.withLock { $0.bytes[verdict, default: 0] } + (verdict == .hit ? all - stale : verdict == .stale ? stale : 0)
+    }
+
+    /// Counts the latency of a hot hit.
+    /// - Parameter count: the number of hits that this one stands for.
+    func measureHot(_ duration: Duration, isStale: Bool, count: Int) {
+        let seconds = duration / .seconds(1)
+        state.withLock { $0.latencies[isStale ? .stale : .hit, default: LatencyHistogram()].record(seconds: seconds, count: count) }
+    }
+
+    /// Latencies by verdict. Of many hot hits only a sample is measured, and stands for the others.
     package var latencies: [Trace.Verdict: LatencyHistogram] { state.withLock(\.latencies) }
 
     /// Hits served from hot replies; `hit` includes them.

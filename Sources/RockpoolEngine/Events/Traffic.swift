@@ -23,7 +23,7 @@ package final class Traffic: Sendable {
 
     /// Counts the body of a reply.
     func deliver(_ bytes: Int64, of trace: Trace) {
-        guard bytes > 0, case .routed(let upstream, _, _)? = trace.steps.first(where: \.isRouted) else { return }
+        guard bytes > 0, case .routed(let upstream, _, _)? = trace.entries.first(where: \.step.isRouted)?.step else { return }
         let isSaved = [.hit, .stale, .revalidated, .collapsed].contains(trace.verdict)
         state.withLock { $0.counts[upstream, default: UpstreamTraffic()].deliver(bytes, isSaved: isSaved) }
     }
@@ -36,6 +36,11 @@ package final class Traffic: Sendable {
             state.hot[upstream] = new
             return new
         }
+    }
+
+    /// The bytes of all hot replies, and of the stale ones among them.
+    var hotBytes: (all: Int64, stale: Int64) {
+        state.withLock { state in (state.hot.values.reduce(0) { $0 + $1.count }, state.hot.values.reduce(0) { $0 + $1.staleCount }) }
     }
 
     /// The counts of an upstream; nil names the undeclared hosts.

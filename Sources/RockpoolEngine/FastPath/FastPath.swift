@@ -46,16 +46,18 @@ package final class FastPath: Sendable {
     private let lookup: EntryLookup
     private let active: ActiveConfiguration
     private let messages: HotMessageWriter
+    private let ring: ExchangeRing
     private let now: @Sendable () -> Timestamp
     private let recent = Mutex<[ObjectIdentifier: NIOLoopBound<RecentMessages>]>([:])
 
     init(
         cache: CacheStore, data: DataStore, credentials: Credentials, reachability: ReachabilityTable, statistics: Statistics,
         overlay: WriteOverlay, lookup: EntryLookup, active: ActiveConfiguration, finalFields: FinalFields,
-        now: @escaping @Sendable () -> Timestamp
+        ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.credentials, self.reachability) = (cache, data, credentials, reachability)
         (self.statistics, self.overlay, self.lookup, self.active, self.now) = (statistics, overlay, lookup, active, now)
+        self.ring = ring
         messages = HotMessageWriter(reachability: reachability, finalFields: finalFields)
     }
 
@@ -72,11 +74,12 @@ package final class FastPath: Sendable {
         serialise: (ResponseHead, Int?) -> SerialisedHead
     ) -> ReadyReply? {
         let (now, epoch) = (now(), reachability.epoch)
+        let began = recent.sampling.isDue(at: now) ? ContinuousClock.now : nil
         let credential = last.digest(of: request, in: bytes)
         let arrival = PlainArrival(request, in: bytes, listener: listener, credential: credential)
         let hash = arrival.hash
         if let message = recent.message(to: arrival, hash: hash, moment: cache.hotChanges, now: now, epoch: epoch) {
-            return send(message, to: request)
+            return send(message, to: request, at: now, began: began, by: recent)
         }
         let message: HotMessage
         switch cache.hot(arrival, hash: hash, now: now, epoch: epoch) {
@@ -89,13 +92,28 @@ package final class FastPath: Sendable {
             cache.keep(dated, as: form, of: hot)
             message = dated
         }
-        return send(message, to: request)
+        return send(message, to: request, at: now, began: began, by: recent)
     }
 
-    private func send(_ message: HotMessage, to request: FastPathRequest) -> ReadyReply {
+    /// - Parameter began: the time before the lookup; nil for a hit that is not recorded.
+    private func send(
+        _ message: HotMessage, to request: FastPathRequest, at now: Timestamp, began: ContinuousClock.Instant?, by recent: RecentMessages
+    ) -> ReadyReply {
         statistics.countHot(isStale: message.isStale)
+        if let began {
+            record(message, isHead: request.isHead, at: now, took: ContinuousClock.now - began, represents: recent.sampling.take(at: now))
+        } else {
+            recent.sampling.skip()
+        }
         if !request.isHead { message.countServed() }
         return ReadyReply(message, isHead: request.isHead)
+    }
+
+    private func record(_ message: HotMessage, isHead: Bool, at now: Timestamp, took: Duration, represents: Int) {
+        statistics.measureHot(took, isStale: message.isStale, count: represents)
+        guard let note = message.note else { return }
+        ring.append(
+            .hot(note, isHead: isHead, bytes: isHead ? 0 : message.bodyLength, took: took), at: now, represents: represents)
     }
 
     /// Returns the table of an event loop. Call it on that loop, once for a connection.
@@ -150,7 +168,7 @@ package final class FastPath: Sendable {
         let selecting = Set(names).sorted { $0.canonicalName < $1.canonicalName }
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
-            hidesTags: plan.upstream?.tags == .hide)
+            principal: identity.principal, category: plan.category?.name, hidesTags: plan.upstream?.tags == .hide)
         cache.keep(hot, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }
 

@@ -54,7 +54,9 @@ struct HotMessageWriter: Sendable {
         let serialised = serialise(reply.head, body?.readableBytes)
         return HotMessage(
             head: serialised.bytes, fields: serialised.fields, body: body, isStale: decision.isStale, validFrom: now,
-            validUntil: now + decision.freshness.unchanging(at: now), epoch: epoch, served: hot.served)
+            validUntil: now + decision.freshness.unchanging(at: now), epoch: epoch,
+            note: HotNote(
+                hot, head: reply.head, cacheStatus: decision.status, isStale: decision.isStale, error: trace.proxyStatus?.error.rawValue))
     }
 
     /// Returns the decision that the read pipeline would make; nil if the pipeline would send a request, or may try the upstream.

@@ -19,6 +19,8 @@ package final class RecentMessages {
     /// Bytes of the largest message and of the largest body that are kept.
     private static let sizeLimit = HotMessage.joinLimit
 
+    /// Selects the hits that are recorded.
+    var sampling = HotSampling()
     private var places = [Place?](repeating: nil, count: count)
 
     /// Returns the message for a request.

@@ -35,10 +35,10 @@ extension ReadPipeline {
                 var leading = started
                 let outcome = await self.fetchOrRevalidate(for: &leading, by: forwarding)
                 self.inFlight.leave(key: key)
-                return FetchReport(outcome: outcome, steps: leading.trace.steps.dropFirst(started.trace.steps.count))
+                return FetchReport(outcome: outcome, steps: leading.trace.entries.dropFirst(started.trace.entries.count))
             }
             guard let report = await fetch.ledReport() else { return context.unanswered(.cancelled, offlineMiss: false) }
-            for step in report.steps { context.trace.record(step) }
+            for step in report.steps { context.trace.append(step) }
             return await reply(to: report.outcome, for: &context, by: forwarding)
         case .follow(let fetch):
             guard let report = await fetch.report() else { return context.unanswered(.cancelled, offlineMiss: false) }

@@ -157,10 +157,10 @@ package final class ReadPipeline: Sendable {
         fetch.start {
             var leading = started
             let outcome = await self.fetchOrRevalidate(for: &leading, by: forwarding, leading: key)
-            return FetchReport(outcome: outcome, steps: leading.trace.steps.dropFirst(started.trace.steps.count))
+            return FetchReport(outcome: outcome, steps: leading.trace.entries.dropFirst(started.trace.entries.count))
         }
         guard let report = await fetch.ledReport() else { return context.unanswered(.cancelled, offlineMiss: false) }
-        for step in report.steps { context.trace.record(step) }
+        for step in report.steps { context.trace.append(step) }
         return await reply(to: report.outcome, for: &context, by: forwarding)
     }
 
@@ -245,7 +245,7 @@ package final class ReadPipeline: Sendable {
                 freshConnection: freshConnection, route: context.plan.route, forClient: !context.isBehind,
                 interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
-            context.trace.record(.fetched(status: reply.head.status))
+            context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)
             await renewal.prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)
             let learned = await renewal.learning(from: reply, to: context)
             guard !context.plan.isWrite, context.plan.route?.kind == .graphql else { return learned }

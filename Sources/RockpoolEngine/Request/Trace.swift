@@ -16,6 +16,13 @@ package struct Trace: Sendable {
         case refused(problem: String)
     }
 
+    /// A step and the moment of its end.
+    package struct Entry: Sendable {
+        package let step: Step
+        let at = ContinuousClock.now
+        let transfer: TransferClock?
+    }
+
     /// The outcome, by which the counters count.
     package enum Verdict: String, CaseIterable, Sendable {
         case hit, stale, revalidated, collapsed, miss, pass, queued, refused, failed
@@ -24,7 +31,11 @@ package struct Trace: Sendable {
     package let method: String
     package let url: String
     package let startedAt: Timestamp
-    package private(set) var steps: [Step] = []
+    /// The steps with their moments.
+    package private(set) var entries: [Entry] = []
+    package var steps: [Step] { entries.map(\.step) }
+    /// The identity of the client; nil before it is known. Never recorded with its secrets.
+    var identity: Identity?
     package var verdict = Verdict.pass
     /// Rockpool's member of `Cache-Status`.
     package var cacheStatus: CacheStatus?
@@ -40,5 +51,10 @@ package struct Trace: Sendable {
         self.startedAt = startedAt
     }
 
-    package mutating func record(_ step: Step) { steps.append(step) }
+    /// Appends a step.
+    /// - Parameter transfer: the clock of the transfer that the step is about.
+    package mutating func record(_ step: Step, transfer: TransferClock? = nil) { entries.append(Entry(step: step, transfer: transfer)) }
+
+    /// Appends a step that was recorded elsewhere for this exchange.
+    mutating func append(_ entry: Entry) { entries.append(entry) }
 }

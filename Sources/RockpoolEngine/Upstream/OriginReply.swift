@@ -9,11 +9,14 @@ package struct OriginReply: Sendable {
     package var body: BodyPipe
     /// The transport's observations of the sent request, if it has any.
     package var wire: WireEvidence?
+    /// The clock of the transfer, if it has one.
+    package var clock: TransferClock?
 
-    package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil) {
+    package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil, clock: TransferClock? = nil) {
         self.head = head
         self.length = length
         self.body = body
         self.wire = wire
+        self.clock = clock
     }
 }

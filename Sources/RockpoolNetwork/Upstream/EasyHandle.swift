@@ -63,3 +63,22 @@ import RockpoolCore
     /// Frees the handle: no copy of it may be used afterwards.
     func cleanUp() { unsafe curl_easy_cleanup(raw) }
 }
+
+extension EasyHandle {
+    /// The phases until the first byte of the response, which has just arrived.
+    /// - Parameter start: the time at which the request was handed over.
+    func phases(since start: ContinuousClock.Instant) -> TransferTimings {
+        var phases = TransferTimings()
+        let whole = Int64((ContinuousClock.now - start) / .microseconds(1))
+        let (dns, connect, tls) = (
+            offset(CURLINFO_NAMELOOKUP_TIME_T), offset(CURLINFO_CONNECT_TIME_T), offset(CURLINFO_APPCONNECT_TIME_T)
+        )
+        let (ready, first) = (offset(CURLINFO_PRETRANSFER_TIME_T), offset(CURLINFO_STARTTRANSFER_TIME_T))
+        phases.queue = first > 0 ? max(0, whole - first) : 0
+        phases.dns = dns
+        phases.connect = max(0, connect - dns)
+        phases.tls = max(0, tls - max(connect, dns))
+        phases.firstByte = max(0, (first > 0 ? first : whole) - ready)
+        return phases
+    }
+}

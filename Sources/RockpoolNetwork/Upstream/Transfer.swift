@@ -37,6 +37,9 @@ final class Transfer: @unchecked Sendable {
     private var fault: TransferFailure?
     private var lastProgress = ContinuousClock.now
     private var isConnectionSeen = false
+    private let createdAt = ContinuousClock.now
+    /// Set when the head has arrived.
+    private var clock: TransferClock?
     private var deniedAddress: String?
     /// libcurl's or OpenSSL's description of the error.
     let errorText = CurlErrorText()
@@ -64,7 +67,8 @@ final class Transfer: @unchecked Sendable {
                 isAnswered = true
                 isStream = StreamLimits.isStream(head)
                 if isChunked { chunks = ChunkReader() }
-                answered(.success(OriginReply(head: head, length: length, body: body, wire: wire)))
+                clock = easy.map { TransferClock($0.phases(since: createdAt)) }
+                answered(.success(OriginReply(head: head, length: length, body: body, wire: wire, clock: clock)))
             }
             return line.count
         } catch {
@@ -180,7 +184,9 @@ final class Transfer: @unchecked Sendable {
     }
 
     private func measure() {
-        guard let easy, !wasPaused else { return }
+        guard let easy else { return }
+        clock?.end(transfer: easy.offset(CURLINFO_TOTAL_TIME_T) - easy.offset(CURLINFO_STARTTRANSFER_TIME_T))
+        guard !wasPaused else { return }
         let duration = easy.offset(CURLINFO_TOTAL_TIME_T) - easy.offset(CURLINFO_STARTTRANSFER_TIME_T)
         request.measured(easy.offset(CURLINFO_SIZE_DOWNLOAD_T), .microseconds(duration))
     }

@@ -98,6 +98,22 @@ import Testing
         }
     }
 
+    @Test func requestsAppearAsTheyComeWithTheirReason() async throws {
+        try await World.with { world in
+            _ = try await world.send("GET", "/v1/notes/1")
+            let browser = try await Browser()
+            try await open(world, browser, at: "/requests")
+            try await browser.sees("/v1/notes/1")
+            _ = try await world.send("GET", "/v1/absent")
+            try await browser.sees("/v1/absent", within: .seconds(10))
+            try await browser.evaluate("location.hash = '#/requests?status=4xx'")
+            try await browser.until("document.querySelectorAll('main tbody tr').length === 1")
+            try await browser.press("document.querySelector('main tbody a')")
+            for words in ["Steps", "fetched", "First byte", "Replay as curl", "curl --globoff"] { try await browser.sees(words) }
+            #expect(browser.complaints == [])
+        }
+    }
+
     @Test func theSwitchTurnsAnUpstreamOff() async throws {
         try await World.with { world in
             let browser = try await Browser()
@@ -135,7 +151,9 @@ import Testing
             try FileManager.default.createDirectory(atPath: Self.pictures, withIntermediateDirectories: true)
             try await open(world, browser)
             let url = "http%3A%2F%2F127.0.0.1%3A\(world.api.port)%2Fv1%2Fnotes%2F1"
+            let request = try await world.server.get("/v1/requests?verdict=miss").json?["items"]?.array?.first?["id"]?.string ?? ""
             let pages = [
+                ("requests", "/requests"), ("no-requests", "/requests?verdict=collapsed"), ("request", "/requests/\(request)"),
                 ("overview", "/"), ("outbox", "/outbox?state=all"), ("operation", "/outbox/\(operation)"), ("conflicts", "/conflicts"),
                 ("conflict", "/conflicts/\(conflict)"), ("differences", "/conflicts/\(conflict)?show=diff"),
                 ("by-hand", "/conflicts/\(conflict)?show=edit"), ("cache", "/cache"), ("entry", "/cache/entry?url=\(url)"),

@@ -177,5 +177,5 @@ final class CoalescedFetch: Sendable {
 /// The outcome of a fetch, and its steps for the leader's trace.
 struct FetchReport: Sendable {
     var outcome: FetchOutcome
-    let steps: ArraySlice<Trace.Step>
+    let steps: ArraySlice<Trace.Entry>
 }

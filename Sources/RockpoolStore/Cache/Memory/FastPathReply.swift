@@ -24,6 +24,10 @@ package final class FastPathReply: Sendable {
     package let body: ByteBuffer
     /// Counts the bodies that are sent from here; nil where they are not counted.
     package let served: ServedBytes?
+    /// The name of the request's principal; nil without a credential.
+    package let principal: String?
+    /// The category of the route.
+    package let category: String?
     /// True if the tags of the stored head are not sent.
     package let hidesTags: Bool
     /// What the decision to send the response stands on; it is taken again whenever the message is serialised.
@@ -46,9 +50,9 @@ package final class FastPathReply: Sendable {
     ///     which another response would be selected; and the field that identifies principals at this upstream.
     package init(
         _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name],
-        served: ServedBytes? = nil, hidesTags: Bool = false
+        served: ServedBytes? = nil, principal: String? = nil, category: String? = nil, hidesTags: Bool = false
     ) {
-        (self.served, self.hidesTags) = (served, hidesTags)
+        (self.served, self.principal, self.category, self.hidesTags) = (served, principal, category, hidesTags)
         self.entry = entry
         self.body = body
         self.basis = basis

@@ -16,8 +16,9 @@ package struct HotMessage: Sendable {
     /// Bytes of the head alone, which answer a HEAD.
     package let headLength: Int
     /// Bytes of the body, wherever it is.
-    private let bodyLength: Int
-    private let served: ServedBytes?
+    package let bodyLength: Int
+    /// What records show of it; nil for a message that is not recorded.
+    package let note: HotNote?
     /// True if the response is sent although it is stale.
     package let isStale: Bool
     package let validFrom: Timestamp
@@ -29,9 +30,9 @@ package struct HotMessage: Sendable {
     package init(
         head: ByteBuffer, fields: (any Sendable)? = nil, body: ByteBuffer?, isStale: Bool, validFrom: Timestamp, validUntil: Timestamp,
         epoch: UInt64,
-        served: ServedBytes? = nil
+        note: HotNote? = nil
     ) {
-        (bodyLength, self.served) = (body?.readableBytes ?? 0, served)
+        (bodyLength, self.note) = (body?.readableBytes ?? 0, note)
         var bytes = head
         (headLength, self.fields) = (bytes.readableBytes, fields)
         if fields == nil, let body, body.readableBytes <= Self.joinLimit {
@@ -45,7 +46,7 @@ package struct HotMessage: Sendable {
     }
 
     /// Counts one sending of the body.
-    package func countServed() { served?.add(bodyLength) }
+    package func countServed() { note?.served?.add(bodyLength, isStale: isStale) }
 
     package func isValid(at now: Timestamp, epoch: UInt64) -> Bool { validFrom <= now && now < validUntil && epoch == self.epoch }
 }
