@@ -51,12 +51,14 @@ extension Replayer {
     /// Moves the bases of later writes to the state after a delivered action: the action's answer, if it is the entity's representation, or
     /// else what the upstream shows now. A base that was not the upstream's state before the action stays: somebody else has changed the
     /// entity.
-    func rebase(after operation: QueuedWrite, sending: SentAttempt) async {
+    /// - Returns: the sequences of the moved writes.
+    @discardableResult
+    func rebase(after operation: QueuedWrite, sending: SentAttempt) async -> [Int64] {
         guard let outgoing = sending.outgoing, let path = active.entityPath(of: outgoing),
             let upstream = active.routes.upstream(named: operation.upstream), let resource = outgoing.resource
-        else { return }
+        else { return [] }
         let undisputed = await undisputed(after: operation, before: sending.before, resource: resource)
-        guard !undisputed.isEmpty else { return }
+        guard !undisputed.isEmpty else { return [] }
         var after = sending.result.flatMap { result -> Conflict.Side? in
             let write = AnsweredWrite(
                 request: outgoing.head, body: nil, answer: result.head, answerBody: result.body,
@@ -70,10 +72,26 @@ extension Replayer {
         {
             after = side
         }
-        guard let after else { return }
+        guard let after else { return [] }
         do { try await data.rebase(undisputed, to: after) } catch {
             logger.failed("the writes behind \(operation.id) keep their base", error: error)
+            return []
         }
+        return undisputed
+    }
+
+    /// Moves the base of a write from before the start as `rebase(after:)` would have done: a crash can fall between the record of an
+    /// action's delivery and the rebase of the writes behind it.
+    func follow(_ operation: inout QueuedWrite, upstream: Upstream) async {
+        guard operation.acceptedAt < startedAt, operation.request.method != .post,
+            let action = try? await data.lastAction(before: operation), let pinned = try? await data.base(of: action.sequence)
+        else { return }
+        var sending = SentAttempt()
+        sending.before = StateBeforeAction(side: pinned, etag: EntityTag.condition(in: pinned.etag))
+        sending.outgoing = try? await outbound.outgoing(action, to: upstream)
+        sending.result = action.result
+        guard await rebase(after: action, sending: sending).contains(operation.sequence) else { return }
+        if let moved = try? await data.operation(id: operation.id) { operation = moved }
     }
 
     /// Returns the later writes of an action's client whose base is the upstream's state before the action.

@@ -8,7 +8,7 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String) async throws -> ReplayMachine.Event {
-        guard let operation = try await data.lease(id: id, now: now()) else {
+        guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
             return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
@@ -18,6 +18,7 @@ extension Replayer {
         guard let upstream = active.routes.upstream(named: operation.upstream) else {
             return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: now() + .seconds(1), countsAsAnswered: false))
         }
+        await follow(&operation, upstream: upstream)
         var outgoing: OutboundWrite
         do {
             outgoing = try await outbound.outgoing(operation, to: upstream)
@@ -42,7 +43,7 @@ extension Replayer {
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
         attempt.sentAt = sentAt
         attempt.before = before
-        attempt.outgoing = before == nil ? nil : outgoing
+        attempt.outgoing = before == nil && operation.lostAt == nil ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {

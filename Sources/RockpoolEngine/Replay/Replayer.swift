@@ -31,6 +31,7 @@ package final class Replayer: Service {
     let now: @Sendable () -> Timestamp
     private let machine: Mutex<ReplayMachine>
     private let pusher: Pusher
+    let startedAt: Timestamp
     /// Sendings that are not recorded yet, by operation id.
     let attempts = Mutex<[String: SentAttempt]>([:])
 
@@ -57,6 +58,7 @@ package final class Replayer: Service {
         self.logger = logger
         self.now = now
         self.pusher = pusher
+        startedAt = now()
         machine = Mutex(ReplayMachine(contexts: [:]))
     }
 

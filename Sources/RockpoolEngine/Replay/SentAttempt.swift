@@ -14,8 +14,9 @@ struct SentAttempt: Sendable {
     /// The body as it was sent, nil if it was not in memory; and when.
     var body: [UInt8]?
     var sentAt: Timestamp?
-    /// The entity's state before this action, and the action as it was sent; nil for any other write.
+    /// The entity's state before this action; nil for any other write, and where it is not known.
     var before: StateBeforeAction?
+    /// The action as it was sent; nil where later writes need not follow it.
     var outgoing: OutboundWrite?
 
     init() {}

@@ -105,8 +105,8 @@ extension CacheStore {
         let lifetime = EntryLifetime(response, categories: categories)
         let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
-        try boundVariants(in: db, of: key)
-        try dropUnusedBodies(in: db)
+        let removesVariants = try boundVariants(in: db, of: key)
+        if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }
         let entry = CacheEntry(
             id: id, key: key, response: response, storedAt: now, isPinned: isPinned, bodyHash: body.hash,
             bodyIsInFile: body.spool != nil, bodyCoding: row.bodyCoding)
@@ -136,13 +136,21 @@ extension CacheStore {
         return try Bool.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant])
     }
 
-    private func boundVariants(in db: Database, of key: CacheKey) throws {
+    /// Removes the least used variants and parts of a key that has too many.
+    /// - Returns: true if it may have removed any.
+    private func boundVariants(in db: Database, of key: CacheKey) throws -> Bool {
+        let count = try db.cachedStatement(sql: "SELECT count(*) FROM entry WHERE key_hash = ?")
+        guard let stored = try Int.fetchOne(count, arguments: [EntryRow.keyHash(key)]), stored > min(Self.variantLimit, Self.partLimit)
+        else {
+            return false
+        }
         for (condition, limit) in [("part = -1", Self.variantLimit), ("part >= 0", Self.partLimit)] {
             let rows = try EvictionCandidate.fetch(
                 in: db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
                 limit: limit + 8)
             try delete(Array(rows.dropFirst(limit)), in: db)
         }
+        return true
     }
 
     /// Replaces the stored response by a revalidated one; the body stays (RFC 9111 §3.2). An entry invalidated since the revalidation was

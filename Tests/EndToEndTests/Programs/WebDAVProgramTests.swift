@@ -46,6 +46,11 @@ import Testing
             }
             // As the server would, Rockpool refuses to move what it has just said is not there.
             try await #expect(rclone(["moveto", ":webdav:dir/none.txt", ":webdav:dir/some.txt"]).status != 0)
+            let move = "http://\(world.server.gateway)/dir/a.txt/"
+            let moved = try await world.run([
+                "curl", "-s", "-o", "moved", "-w", "%{http_code}", "-X", "MOVE", "-H", "Destination: /e", move,
+            ])
+            #expect(moved.output == "404", "the file was moved away before")
             let expected = ["dir/;-1", "dir/b.txt;9", "tree/;-1", "tree/sub/;-1", "tree/sub/y.txt;6", "tree/x.txt;4"]
             try await #expect(list().map { String($0) } == expected)
             try await #expect(rclone(["cat", ":webdav:dir/b.txt"]).output == "low water")

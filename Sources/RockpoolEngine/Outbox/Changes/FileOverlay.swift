@@ -81,12 +81,14 @@ final class FileOverlay: Sendable {
         }
     }
 
-    /// True if the client of a MOVE or a COPY was told a moment ago that there is nothing to move, and has created nothing since.
+    /// True if the client of a MOVE or a COPY has removed its source, or was told a moment ago that there is nothing to move, and has
+    /// created nothing since.
     func lacksSource(of write: FileWrite, upstream: String, principal: String?, now: Timestamp) -> Bool {
         switch write.effect {
         case .move, .copy: break
         case .content, .collection, .removal: return false
         }
+        if case .absent = fold(upstream: upstream, principal: principal, deliveredSince: nil).state(of: write.path) { return true }
         let file = MissingFile(path: write.path, principal: principal)
         guard let moment = upstreams.withLock({ $0[upstream]?.missing[file] }), now - moment < Self.missingFor,
             case .server(write.path, nil) = fold(upstream: upstream, principal: principal, deliveredSince: moment).state(of: write.path)

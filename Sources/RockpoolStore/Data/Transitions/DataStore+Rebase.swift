@@ -26,6 +26,24 @@ extension DataStore {
         }
     }
 
+    /// Returns the last action of the same principal on the same entity that was delivered after a write was accepted, and before which the
+    /// entity was read; nil without one.
+    package func lastAction(before operation: QueuedWrite) async throws -> QueuedWrite? {
+        try await reading { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT \(OperationRow.columns) FROM op WHERE upstream = ? AND lane = ? AND entity = ? AND principal = ? AND seq < ?
+                        AND method = 'POST' AND local_id IS NULL AND base_sha IS NOT NULL AND state = 'delivered' AND ended_at >= ?
+                    ORDER BY seq DESC LIMIT 1
+                    """)
+            let arguments: StatementArguments = [
+                operation.upstream, operation.lane, operation.entity ?? "", operation.principal ?? "", operation.sequence,
+                operation.acceptedAt.milliseconds,
+            ]
+            return try Row.fetchOne(statement, arguments: arguments).map(OperationRow.operation(from:))
+        }
+    }
+
     /// True if an action of the same principal on the same entity lost its answer while its client waited, and was delivered after a
     /// write was accepted. The state before such an action is not known (an action that was queued pins it).
     package func followsUnseenAction(_ operation: QueuedWrite) async throws -> Bool {
