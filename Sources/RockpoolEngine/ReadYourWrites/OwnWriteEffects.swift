@@ -105,18 +105,29 @@ final class OwnWriteEffects: Sendable {
             let copies = items[url] ?? []
             let copy = copies.first { $0.key.url == url && $0.response.head.status == 200 && !$0.response.isDirty }
             var base: JSONValue?
-            if let copy { base = try await json(of: copy) }
+            if let copy { base = try await json(of: copy) } else { base = try await element(of: folded.id, in: lists, resource: resource) }
+            let isListed = copy == nil && base != nil && write.request.method == .patch
             switch ItemFold.fold(base, with: [folded], resource: resource) {
             case .present(let value, _, _):
                 let isAnswer = write.answerValue == value && !write.answer.isNotStored
                 guard copy != nil || !write.answer.isNotStored else { break }
                 let bytes = isAnswer ? write.answerBody ?? [] : value.serialized()
-                try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, by: writer)
+                try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, isListed: isListed, by: writer)
             case .deleted: try await storeAbsence(of: url, by: writer)
             case .unchanged, .dirty: break
             }
         }
         for list in lists { try await fold(folded, into: list, resource: resource, by: writer) }
+    }
+
+    /// Returns the item as the first list shows it that contains it; nil if none does.
+    private func element(of id: String?, in lists: [CacheEntry], resource: Resource) async throws -> JSONValue? {
+        for list in lists where list.response.isKnownState {
+            if let id, let body = try await json(of: list), let element = resource.element(id, in: body) {
+                return resource.body(of: element)
+            }
+        }
+        return nil
     }
 
     private func fold(_ write: FoldedWrite, into list: CacheEntry, resource: Resource, by writer: Writer) async throws {
@@ -152,14 +163,19 @@ final class OwnWriteEffects: Sendable {
 
     // MARK: storing
 
+    /// - Parameter isListed: true if the body comes from a list, which may lack members.
     private func store(
-        _ bytes: [UInt8], at url: String, after write: AnsweredWrite, over copy: CacheEntry?, isAnswer: Bool, by writer: Writer
+        _ bytes: [UInt8], at url: String, after write: AnsweredWrite, over copy: CacheEntry?, isAnswer: Bool, isListed: Bool = false,
+        by writer: Writer
     ) async throws {
         guard let request = try? RequestHead(url: url) else { return }
         var fields = (copy?.response.head.fields ?? [:]).ofComputedBody
         if isAnswer {
             fields[.contentType] = write.answer.fields[.contentType]
             fields[.contentLanguage] = write.answer.fields[.contentLanguage]
+        } else if isListed {
+            fields[.contentType] = "application/json"
+            fields[.rockpoolListed] = "1"
         } else if copy == nil || write.request.method == .put {
             fields[.contentType] = write.request.fields[.contentType] ?? fields[.contentType]
         }

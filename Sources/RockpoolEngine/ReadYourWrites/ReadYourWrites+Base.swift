@@ -54,7 +54,8 @@ extension ReadYourWrites {
 
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
     private func knownState(in view: OverlayScope, for context: RequestContext) async -> KnownState {
-        let (copy, changedAt) = await storedStates(for: context)
+        var (copy, changedAt) = await storedStates(for: context)
+        if copy == nil { changedAt = max(changedAt ?? .distantPast, cache.ownWrite(to: context.request.url) ?? .distantPast) }
         var state = KnownState(seenAt: max(copy?.response.includesWritesUntil ?? .distantPast, changedAt ?? .distantPast))
         if state.seenAt == .distantPast { state.seenAt = nil }
         if let copy, copy.response.includesWritesUntil == state.seenAt {

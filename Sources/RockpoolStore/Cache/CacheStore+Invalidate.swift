@@ -95,6 +95,9 @@ extension CacheStore {
         return invalidations.happened(toAny: names + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
+    /// Returns when the last own write to the URL's path was noted; nil if none is remembered.
+    package func ownWrite(to url: String) -> Timestamp? { invalidations.ownWrite(to: Self.path(of: url), since: .distantPast) }
+
     /// The prefixes of a URL's path that end in a slash.
     private static func trees(above url: String) -> [Invalidations.Name] {
         let path = url.prefix { $0 != "?" }

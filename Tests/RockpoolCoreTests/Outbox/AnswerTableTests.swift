@@ -72,6 +72,17 @@ import Testing
         #expect(judged(operation(), lost, context: context(honoured: honoured)).state == state)
     }
 
+    /// WebDAV's methods may be sent again; the second answer of a MOVE or MKCOL that was applied is a refusal.
+    @Test(arguments: ["MKCOL", "MOVE", "COPY"]) func aLostWebDAVWriteIsSentAgain(_ name: String) throws {
+        let method = try #require(HTTPRequest.Method(rawValue: name))
+        let lost = AttemptOutcome.failed(TransferFailure(kind: .reset, sent: .yes))
+        #expect(judged(operation(method), lost, context: context(honoured: .no)).state == .pending)
+        var again = operation(method)
+        #expect(judged(again, answer(404)).state == .dead)
+        again.lostAt = noon
+        #expect(judged(again, answer(404)).state == (name == "MOVE" ? .delivered : .dead))
+    }
+
     @Test func theKeysTimeStartsAtTheFirstSend() {
         let keyed = context(honoured: .yes, ttl: .hours(1))
         #expect(judged(operation(), answer(500), context: keyed, now: noon + .milliseconds(3_599_999)).state == .pending)

@@ -73,6 +73,9 @@ extension Attempt {
             return mayBeStale ? retried(detail: answer.statusText) : dead(.rejected, detail: answer.statusText)
         case 404 where method == .delete, 410 where method == .delete:
             return Disposition(state: .delivered, reason: .alreadyGone)
+        // The source was moved by an attempt whose answer was lost.
+        case 404 where method.rawValue == "MOVE" && operation.lostAt != nil, 410 where method.rawValue == "MOVE" && operation.lostAt != nil:
+            return Disposition(state: .delivered, reason: .probed)
         case 404 where method == .put || method == .patch, 410 where method == .put || method == .patch:
             return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
         case 405 where method == .put && operation.request.createsOnly:

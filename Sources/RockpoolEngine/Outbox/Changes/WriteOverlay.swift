@@ -27,7 +27,7 @@ final class WriteOverlay: Sendable {
 
     private struct Writes {
         var open: [Int64: Write] = [:]
-        /// In order of delivery.
+        /// In order of `deliveredAt`.
         var delivered: [Write] = []
         /// Writes that are dead, in conflict or uncertain, by sequence.
         var troubled: [Int64: Trouble] = [:]
@@ -40,7 +40,9 @@ final class WriteOverlay: Sendable {
             case .dead, .cancelled, .superseded: open[write.sequence] = nil
             case .delivered:
                 guard open.removeValue(forKey: write.sequence) != nil || isEmpty else { return }
-                delivered.append(write)
+                // The news of a delivery comes when its effects are noted, which may be after the news of a later delivery in another lane.
+                let place = delivered.lastIndex { $0.deliveredAt ?? .distantPast <= write.deliveredAt ?? .distantFuture }
+                delivered.insert(write, at: place.map { $0 + 1 } ?? 0)
                 if delivered.count > WriteOverlay.deliveredLimit { delivered.removeFirst(WriteOverlay.deliveredLimit / 2) }
             }
         }
