@@ -24,7 +24,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls bench-loops microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls bench-loops bench-eviction microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -92,6 +92,10 @@ bench-tls: release
 ## Hot hits with one, two and more event loops; half a minute.
 bench-loops: release
 	Benchmarks/loops/run --output Benchmarks/RESULTS.md
+
+## Hit ratios of eviction beside LRU and the optimum, on generated traces; seconds.
+bench-eviction:
+	Benchmarks/eviction/run --output Benchmarks/RESULTS.md
 
 ## Faults: crowds, mutated requests (FLIPS), an upstream that hangs at every byte, no free descriptors; five minutes.
 faults: release

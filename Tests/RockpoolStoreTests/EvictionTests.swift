@@ -1,6 +1,7 @@
 // Eviction: one run serves all waiting writers, in order, and evicts no more than they need (docs/storage.md#ledger,
 // docs/storage.md#eviction).
 import Foundation
+import GRDB
 import RockpoolCore
 import Testing
 
@@ -97,8 +98,48 @@ import Testing
         time.advance(.hours(1))
         // 2 MB unused for an hour weigh more than 0.1 MB for an hour, and less than 0.1 MB for 101 hours.
         #expect(try await first(10_000, store) == [key("/small-old").url])
-        #expect(try await first(3_000_000, store) == ["/small-old", "/large", "/small"].map { key($0).url })
+        // None of them was read: they are on probation, and a tenth of the bytes may stay there.
+        #expect(try await first(3_000_000, store) == ["/small-old", "/large"].map { key($0).url })
+        for path in ["/small-old", "/large", "/small"] { store.use(try #require(try await store.only(path))) }
+        try await store.writeBackRecency()
+        time.advance(.hours(1))
+        #expect(try await first(3_000_000, store).first == key("/large").url, "after their use all are of one age")
         await store.close()
+    }
+
+    /// A pass over many URLs evicts its own entries, however long it is; what is read again and again stays.
+    @Test(arguments: [CacheCategory.important, .assets]) func aScanLeavesWhatIsReadAgainAndAgain(_ category: CacheCategory) async throws {
+        let limit: Int64 = 4_000_000
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        let hot = (0..<30).map { "/hot/\($0)" }
+        for path in hot {
+            try await store.put(path, bytes(20_000, seed: 1), category: category, at: time.now)
+            time.advance(.seconds(1))
+            store.use(try #require(try await store.only(path)))
+        }
+        for number in 0..<600 {
+            time.advance(.milliseconds(10))
+            _ = try? await store.put("/scan/\(number)", bytes(20_000, seed: UInt64(number + 2)), category: category, at: time.now)
+        }
+        while await store.evictToLowMark().entries > 0 {}
+        var kept = 0
+        for path in hot where try await store.only(path) != nil { kept += 1 }
+        #expect(kept == 30)
+        #expect(try await store.usage().evictions > 300)
+        // What comes back soon after its eviction skips the probation.
+        let gone = try #require(try await last(of: 600) { try await store.only("/scan/\($0)") == nil })
+        for path in ["/scan/\(gone)", "/new"] { try await store.put(path, bytes(20_000, seed: 9), category: category, at: time.now) }
+        let waiting = try await store.queue.commit { db in
+            try String.fetchAll(db, sql: "SELECT url FROM entry WHERE \(CacheSchema.isOnProbation)")
+        }
+        #expect(waiting.contains(key("/new").url) && !waiting.contains(key("/scan/\(gone)").url))
+        await store.close()
+    }
+
+    /// Returns the last number below `count` that satisfies the condition.
+    private func last(of count: Int, _ condition: (Int) async throws -> Bool) async throws -> Int? {
+        for number in (0..<count).reversed() where try await condition(number) { return number }
+        return nil
     }
 
     @Test func otherCategoriesGoByAgeAlone() async throws {

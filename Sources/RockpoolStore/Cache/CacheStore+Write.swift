@@ -103,7 +103,8 @@ extension CacheStore {
         }
         let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
-        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
+        let isKnown = counters.withLock { $0.evictedKeys.take(key.text) } || !isPart && !pins.isEmpty
+        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, isOnProbation: !isKnown)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
         let removesVariants = try boundVariants(in: db, of: key)
         if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }

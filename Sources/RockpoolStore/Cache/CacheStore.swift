@@ -25,6 +25,8 @@ package final class CacheStore: Sendable {
         var isScrubbing = false
         /// True while the clock is in doubt: no entry expires by age.
         var pausesExpiry = false
+        /// Entries that left before they were read.
+        var evictedKeys = EvictedKeys(capacity: 16_384)
     }
 
     struct Health {
@@ -199,7 +201,8 @@ package final class CacheStore: Sendable {
 
     /// Records that an entry was served. Kept in memory and written back in batches, never for a single read.
     package func use(_ entry: CacheEntry) {
-        let now = clock().milliseconds
+        // A use within the millisecond of storing is a use.
+        let now = max(clock().milliseconds, entry.storedAt.milliseconds + 1)
         let isDue = recency.withLock { recency in
             recency[entry.id] = now
             return recency.count == Self.recencyCount

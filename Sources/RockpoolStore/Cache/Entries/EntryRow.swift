@@ -19,7 +19,10 @@ struct EntryRow: Sendable {
     static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
 
     /// Inserts the row and returns its id.
-    func insert(in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool) throws -> Int64 {
+    /// - Parameter isOnProbation: false if the entry was read before: it takes the place of another one, or left a moment ago.
+    func insert(
+        in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, isOnProbation: Bool
+    ) throws -> Int64 {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
@@ -33,7 +36,8 @@ struct EntryRow: Sendable {
         ]
         let times: [(any DatabaseValueConvertible)?] = [
             response.requestTime.milliseconds, response.responseTime.milliseconds, response.assignedTTL?.milliseconds,
-            now.milliseconds, now.milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, isPinned,
+            now.milliseconds, now.milliseconds + (isOnProbation ? 0 : 1), lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds,
+            isPinned,
             response.isInvalidated,
         ]
         let body: [(any DatabaseValueConvertible)?] = [

@@ -13,6 +13,8 @@ struct EvictionCandidate: Sendable {
     var usedAt: Timestamp
     /// The hash of a body that is a file; nil for a body in its row.
     var fileHash: [UInt8]?
+    /// True if it was not read since it was stored (docs/storage.md#eviction).
+    var isOnProbation = false
 
     /// Returns the rows that meet a condition, in the given order.
     static func fetch(
@@ -20,16 +22,18 @@ struct EvictionCandidate: Sendable {
     ) throws -> [EvictionCandidate] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT id, key, category, bytes, in_file, used_at, body_sha FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+                SELECT id, key, category, bytes, in_file, used_at, body_sha, used_at = stored_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
                 """)
         return try Row.fetchAll(statement, arguments: arguments).map { row in
             var columns = RowReader(row)
             let (id, key, category): (Int64, String, String) = (try columns.next(), try columns.next(), try columns.next())
             let bytes: Int64 = try columns.next()
             let isInFile: Bool = try columns.next()
+            let usedAt = Timestamp(milliseconds: try columns.next())
+            let hash: Data = try columns.next()
             return EvictionCandidate(
-                id: id, key: key, category: category, bytes: bytes, inlineBytes: isInFile ? 0 : bytes,
-                usedAt: Timestamp(milliseconds: try columns.next()), fileHash: isInFile ? Array(try columns.next(Data.self)) : nil)
+                id: id, key: key, category: category, bytes: bytes, inlineBytes: isInFile ? 0 : bytes, usedAt: usedAt,
+                fileHash: isInFile ? Array(hash) : nil, isOnProbation: try columns.next())
         }
     }
 }

@@ -7,7 +7,7 @@ enum CacheSchema {
     /// "RPch", as shown by `file` and other tools.
     static let identity = DatabaseIdentity(
         applicationID: 0x5250_6368,
-        migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants],
+        migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants, addProbation],
         synchronous: .normal)
 
     private static let create: @Sendable (Database) throws -> Void = { db in

@@ -51,7 +51,10 @@ extension CacheStore {
         }
         memory.remove(rows.map(\.key))
         note(.evicted, of: rows)
-        counters.withLock { $0.evictions += rows.count }
+        counters.withLock { counters in
+            counters.evictions += rows.count
+            for row in rows where row.isOnProbation { counters.evictedKeys.note(row.key) }
+        }
         return rows
     }
 
@@ -65,10 +68,10 @@ extension CacheStore {
             }
             guard expired.isEmpty else { return expired }
         }
-        for step in EvictionOrder.plan(
-            goal: goal, usage: try CategoryUsage.byName(in: db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
-            limit: footprint.ledger.limit)
-        {
+        let usage = try CategoryUsage.byName(in: db).mapValues { $0.bytes - $0.pinnedBytes }
+        for step in EvictionOrder.plan(goal: goal, usage: usage, categories: categories, limit: footprint.ledger.limit) {
+            let unread = try leavingProbation(step, of: usage[step.category] ?? 0, atMost: count, in: db)
+            if !unread.isEmpty { return unread }
             let rows =
                 if step.category == CacheCategory.assets.name {
                     try leaving(step.bytes, atMost: count) { try largeAndOld(in: db, limit: $0) }
@@ -83,17 +86,45 @@ extension CacheStore {
         return []
     }
 
+    /// Returns the oldest entries that were not read since they were stored, as far as they hold more than their share of the category.
+    private func leavingProbation(
+        _ step: EvictionOrder.Step, of evictable: Int64, atMost count: Int, in db: Database
+    ) throws -> [EvictionCandidate] {
+        // The sum is read from the index alone, and over so many entries that no more leave in one batch.
+        let sum = try db.cachedStatement(
+            sql: """
+                SELECT coalesce(sum(bytes), 0) FROM
+                    (SELECT bytes FROM entry WHERE category = ? AND \(CacheSchema.isOnProbation) ORDER BY stored_at LIMIT \(Self.probationRows))
+                """)
+        let surplus = Probation.surplus(try Int64.fetchOne(sum, arguments: [step.category]) ?? 0, of: evictable)
+        guard surplus > 0 else { return [] }
+        let isAssets = step.category == CacheCategory.assets.name
+        return try leaving(min(step.bytes, surplus), atMost: count) { limit in
+            let oldest = try EvictionCandidate.fetch(
+                in: db, where: "category = ? AND \(CacheSchema.isOnProbation)", arguments: [step.category], order: "stored_at",
+                limit: isAssets ? 4 * limit : limit)
+            return isAssets ? byWorth(oldest) : oldest
+        }
+    }
+
+    /// The number of entries on probation whose bytes are summed.
+    private static let probationRows = 20_000
+
     /// Returns assets by bytes × age: in each size class, an index finds those unused the longest, however many there are.
     private func largeAndOld(in db: Database, limit: Int) throws -> [EvictionCandidate] {
-        let now = clock()
         let perClass = max(8, limit / SizeClass.count)
         let rows = try SizeClass.all.flatMap { size in
             try EvictionCandidate.fetch(
                 in: db, where: "pinned = 0 AND category = '\(CacheCategory.assets.name)' AND size_class = ?", arguments: [size],
                 order: "used_at", limit: perClass)
         }
-        return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
-            .map(\.0)
+        return byWorth(rows)
+    }
+
+    /// Returns entries by bytes × age, the largest product first.
+    private func byWorth(_ rows: [EvictionCandidate]) -> [EvictionCandidate] {
+        let now = clock()
+        return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }.map(\.0)
     }
 
     /// Returns a batch from the front of an order. An entry with a body file being read is skipped: unlinking would not free its space yet.
