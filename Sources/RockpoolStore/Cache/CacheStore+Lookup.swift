@@ -19,7 +19,13 @@ extension CacheStore {
         let missing = keys.indices.filter { found[$0] == nil }
         if missing.isEmpty { return found.flatMap { $0 ?? [] } }
         let epochs = missing.map { memory.epoch(of: keys[$0]) }
-        let read = try await database.pool.read { db in try missing.map { try Self.entries(of: keys[$0], in: db) } }
+        let hashes = missing.map { EntryRow.keyHash(keys[$0]) }
+        var read = missing.map { _ in [CacheEntry]() }
+        if hashes.contains(where: self.keys.mayHold) {
+            read = try await database.pool.read { db in
+                try zip(missing, hashes).map { try Self.entries(of: keys[$0], hash: $1, in: db) }
+            }
+        }
         for (index, (epoch, entries)) in zip(missing, zip(epochs, read)) {
             memory.keep(entries, of: keys[index], epoch: epoch)
             found[index] = entries
@@ -27,12 +33,12 @@ extension CacheStore {
         return found.flatMap { $0 ?? [] }
     }
 
-    private static func entries(of key: CacheKey, in db: Database) throws -> [CacheEntry] {
+    private static func entries(of key: CacheKey, hash: Data, in db: Database) throws -> [CacheEntry] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
                 """)
-        return try Row.fetchAll(statement, arguments: [EntryRow.keyHash(key), key.text]).map { row in
+        return try Row.fetchAll(statement, arguments: [hash, key.text]).map { row in
             var columns = RowReader(row)
             return try EntryRow.entry(from: &columns, key: key)
         }

@@ -61,6 +61,9 @@ package final class CacheStore: Sendable {
     let sweep = Mutex<Task<Void, Never>?>(nil)
     /// Checks the pages of the database after an unclean stop.
     let pageCheck = Mutex<Task<Void, Never>?>(nil)
+    /// The keys that may be stored, and the task that reads them.
+    let keys = StoredKeys()
+    let keyReading = Mutex<Task<Void, Never>?>(nil)
     let health = Mutex(Health())
     let keyEvents = Mutex(KeyEvents())
     /// The last comparison of the ledger with the disk.
@@ -120,6 +123,7 @@ package final class CacheStore: Sendable {
             store.sweepInBackground()
             store.checkPagesInBackground()
         }
+        store.readKeysInBackground()
         return store
     }
 
@@ -177,13 +181,11 @@ package final class CacheStore: Sendable {
 
     /// Writes back the recency kept in memory, then leaves an empty log and the mark of a clean stop.
     package func close() async {
-        let check = pageCheck.withLock(\.self)
-        check?.cancel()
-        await check?.value
-        // The sweep reads through the connections that are closed below.
-        let sweep = sweep.withLock(\.self)
-        sweep?.cancel()
-        await sweep?.value
+        // These read through the connections that are closed below.
+        for task in [pageCheck.withLock(\.self), sweep.withLock(\.self), keyReading.withLock(\.self)] {
+            task?.cancel()
+            await task?.value
+        }
         try? await writeBackRecency()
         await queue.close()
         let (pool, directory, isTidy) = (database.pool, directory, !isSweeping)
