@@ -2,6 +2,7 @@
 import Logging
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// The write pipeline.
 package final class WritePipeline: Sendable {
@@ -21,6 +22,8 @@ package final class WritePipeline: Sendable {
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
+    /// True while live writes cannot be recorded.
+    let leavesNoTrace = Atomic(false)
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
