@@ -85,10 +85,10 @@ extension WritePipeline {
             return try await enqueue(draft, body: body, context: &context)
         }
         // Before the client gets its answer, whatever the answer is; no effect after the write was queued.
-        defer { if let trace = draft.trace { data.end(trace) } }
+        defer { traces.end(draft.trace) }
         do {
             if draft.operation.takesBase { draft.condition = await ownWrites.knownETag(for: context) }
-            draft.trace = await recorded(draft, upstream: upstream)
+            draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
             guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
                 return try await enqueue(draft, body: body, context: &context, awaiting: Self.mergeWait)
@@ -214,7 +214,7 @@ extension WritePipeline {
 
     /// Returns the share of the outbox that a write of `principal` counts against, by the proofs known now
     /// (docs/reference/behaviour.md#shares).
-    func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
+    private func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
         OutboxShare(
             principal: principal, isProved: credentials.isProved(principal),
             takesCredentials: data.takesCredentials(upstream.name) || !upstream.isDeclared)

@@ -2,7 +2,6 @@
 import Logging
 import RockpoolCore
 import RockpoolStore
-import Synchronization
 
 /// The write pipeline.
 package final class WritePipeline: Sendable {
@@ -22,8 +21,7 @@ package final class WritePipeline: Sendable {
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
-    /// True while live writes cannot be recorded.
-    let leavesNoTrace = Atomic(false)
+    let traces: LiveTraces
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
@@ -45,5 +43,6 @@ package final class WritePipeline: Sendable {
         self.documents = documents
         self.logger = logger
         self.now = now
+        traces = LiveTraces(data: data, logger: logger)
     }
 }

@@ -77,6 +77,7 @@ extension DataStore {
     /// Returns the blobs of a copy, after the live writes in it are deleted: this server still sees to them.
     private static func named(inCopy path: String) throws -> [Data] {
         let copy = try DatabaseQueue(path: path)
+        try copy.writeWithoutTransaction { try $0.execute(sql: "PRAGMA secure_delete = ON") }
         let named = try copy.write { db in
             try LiveWriteRow.delete(LiveWriteRow.all(in: db), in: db)
             return try Data.fetchAll(db, sql: "SELECT sha FROM blob ORDER BY sha")

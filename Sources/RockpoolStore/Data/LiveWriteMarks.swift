@@ -1,5 +1,6 @@
 // The slots of live writes that are under way, and the marks of those that have ended (docs/outbox.md#live-writes).
 import Glibc
+import RockpoolCore
 import Synchronization
 
 /// The record of one live write that is under way.
@@ -26,7 +27,7 @@ final class LiveWriteMarks: Sendable {
     }
 
     /// Preallocated bytes: a full disk must not prevent a mark.
-    private static let room = 8192
+    private static let room = Int64.kib(8)
 
     /// The marks of the last run.
     let earlier: EndedLiveWrites
