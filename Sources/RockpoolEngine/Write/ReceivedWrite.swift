@@ -11,4 +11,6 @@ struct ReceivedWrite: Sendable {
     var mustWait: Bool
     /// The `If-Match` that Rockpool adds to the live request; nil for none.
     var condition: String?
+    /// The record of its live attempt, from before it is sent; nil where there is none.
+    var trace: LiveWriteTrace?
 }

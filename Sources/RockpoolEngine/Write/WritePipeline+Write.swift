@@ -84,8 +84,11 @@ extension WritePipeline {
             noteAbsence(&context, operation: &draft.operation)
             return try await enqueue(draft, body: body, context: &context)
         }
+        // Before the client gets its answer, whatever the answer is; no effect after the write was queued.
+        defer { traces.end(draft.trace) }
         do {
             if draft.operation.takesBase { draft.condition = await ownWrites.knownETag(for: context) }
+            draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
             guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
                 return try await enqueue(draft, body: body, context: &context, awaiting: Self.mergeWait)
@@ -176,7 +179,7 @@ extension WritePipeline {
         do {
             try Task.checkCancellation()
             operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
-            let taken = try await data.take(operation)
+            let taken = try await data.take(operation, ending: draft.trace)
             stored = taken.operation
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
             notifier.adoptHosts(of: [stored])

@@ -21,6 +21,7 @@ package final class WritePipeline: Sendable {
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
+    let traces: LiveTraces
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
@@ -42,5 +43,6 @@ package final class WritePipeline: Sendable {
         self.documents = documents
         self.logger = logger
         self.now = now
+        traces = LiveTraces(data: data, logger: logger)
     }
 }

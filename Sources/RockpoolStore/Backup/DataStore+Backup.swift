@@ -55,7 +55,7 @@ extension DataStore {
         }
         return try await lanes.run(0) {
             var files = [(name: "data.sqlite", path: database)]
-            let named = try DatabaseQueue(path: database).read { try Data.fetchAll($0, sql: "SELECT sha FROM blob ORDER BY sha") }
+            let named = try Self.named(inCopy: database)
             for name in named.map(Digest.hex) {
                 guard FileStatus.of(prefix + name) != nil else {
                     throw FileError(call: "link", path: "\(directory)/blobs/\(name)", code: ENOENT)
@@ -72,6 +72,18 @@ extension DataStore {
             if FileStatus.of(prefix + "rockpool.yaml") != nil { files.append((name: "rockpool.yaml", path: prefix + "rockpool.yaml")) }
             return files
         }
+    }
+
+    /// Returns the blobs of a copy, after the live writes in it are deleted: this server still sees to them.
+    private static func named(inCopy path: String) throws -> [Data] {
+        let copy = try DatabaseQueue(path: path)
+        try copy.writeWithoutTransaction { try $0.execute(sql: "PRAGMA secure_delete = ON") }
+        let named = try copy.write { db in
+            try LiveWriteRow.delete(LiveWriteRow.all(in: db), in: db)
+            return try Data.fetchAll(db, sql: "SELECT sha FROM blob ORDER BY sha")
+        }
+        try copy.close()
+        return named
     }
 
     /// A blob that is gone meanwhile is not linked, nor one that is linked already.

@@ -29,6 +29,8 @@ package final class DataStore: Sendable {
     let footprint: Footprint
     let reserve: ReserveFile
     let lanes: FileLanes
+    /// The live writes that are under way.
+    let liveWrites: LiveWriteMarks
     let held = Mutex(Held())
     let health = Mutex(StorageHealth())
     /// The mapping of every local id.
@@ -47,7 +49,8 @@ package final class DataStore: Sendable {
 
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
-    /// After a crash every operation in flight becomes `uncertain`, reason `crashed`: it may have been sent.
+    /// After a crash every operation in flight, and every live write that was under way, becomes `uncertain`, reason `crashed`: it may have
+    /// been sent.
     /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
         directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
@@ -123,6 +126,7 @@ package final class DataStore: Sendable {
         installKey = try Secrets.installKey(in: directory)
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
+        liveWrites = LiveWriteMarks(directory: directory)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
@@ -136,20 +140,27 @@ package final class DataStore: Sendable {
         let now = clock()
         // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
-        try database.pool.writeWithoutTransaction { db in
+        let unused = try database.pool.writeWithoutTransaction { db in
             footprint.measure(in: db)
+            var unused: [String] = []
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(in: db)
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
                 try Self.recover(in: db, now: now)
-                try localIDs.load(in: db)
                 try ShareSums.begin(in: db, with: sums)
+                unused = try adoptLiveWrites(in: db, now: now)
+                try localIDs.load(in: db)
                 let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }
                 return .commit
             }
+            return unused
+        }
+        for name in unused {
+            let allocated = FileStatus.of(blobPath(name))?.allocated ?? 0
+            if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }
         }
         reserve.fill(minFree: settings.minFree.bytes)
     }
@@ -159,7 +170,7 @@ package final class DataStore: Sendable {
         let names = (try? database.pool.read { try String.fetchAll($0, sql: "SELECT name FROM total WHERE name LIKE 'key-file %'") }) ?? []
         // Every body is read only if one may be sealed under another key file.
         guard names.contains(where: { name in !seal.knownMarks.contains(name) }) else { return }
-        let first = [("op", "body"), ("op", "resp_body"), ("snapshot", "body")].map { table, column in
+        let first = [("op", "body"), ("op", "resp_body"), ("snapshot", "body"), ("live_write", "body")].map { table, column in
             "SELECT DISTINCT substr(\(column), 1, 12) AS first FROM \(table)"
         }
         let sql = "SELECT first FROM (\(first.joined(separator: " UNION "))) WHERE substr(first, 1, 8) = ?"
@@ -181,6 +192,7 @@ package final class DataStore: Sendable {
 
     /// Leaves an empty log and the mark of a clean stop, and releases the lock.
     package func close() async {
+        await deleteEndedLiveWrites()
         await queue.close()
         let (database, directory) = (database, directory)
         try? await lanes.run(0) {

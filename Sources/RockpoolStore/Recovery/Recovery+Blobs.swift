@@ -7,7 +7,8 @@ extension Recovery {
     /// Rebuilds the table of blobs from the files and the operations that reference them; the old table is not read.
     mutating func takeBlobs(_ sink: StoreDatabase) throws {
         let named = try sink.pool.read { db in
-            let sql = "SELECT blob_sha, group_concat(id), count(*), max(body_len) FROM op WHERE blob_sha IS NOT NULL GROUP BY blob_sha"
+            let owners = try LiveWriteRow.bodyOwners(in: db)
+            let sql = "SELECT blob_sha, group_concat(id), count(*), max(body_len) FROM \(owners) GROUP BY blob_sha"
             return try Row.fetchAll(db, sql: sql).map { row in
                 var columns = RowReader(row)
                 let hash = Array(try columns.next(Data.self))

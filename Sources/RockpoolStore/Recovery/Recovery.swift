@@ -43,6 +43,7 @@ struct Recovery {
         let sink = try makeDatabase(version)
         try salvage(from: source, into: sink, isCurrent: version == DataSchema.identity.migrations.count)
         try source.close()
+        try dropEndedLiveWrites(sink)
         try takeBlobs(sink)
         try count(sink)
         _ = try sink.pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
@@ -146,6 +147,12 @@ struct Recovery {
     }
 
     // MARK: after
+
+    /// Deletes live writes that had ended: their marks are not copied.
+    private func dropEndedLiveWrites(_ sink: StoreDatabase) throws {
+        let ended = EndedLiveWrites(directory: directory)
+        try sink.pool.write { db in try LiveWriteRow.delete(LiveWriteRow.all(in: db).filter(ended.contains), in: db) }
+    }
 
     private mutating func count(_ sink: StoreDatabase) throws {
         report.operations = try sink.pool.read { db in

@@ -18,7 +18,7 @@ import Testing
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         let queue = try DatabaseQueue(path: path + "/data.sqlite")
-        let sql = try Self.fixture(min(version, 5))
+        let sql = try Self.fixture(min(version, 6))
         try await queue.writeWithoutTransaction { db in
             try db.execute(sql: sql)
             try db.execute(sql: "PRAGMA application_id = \(0x5250_6474); PRAGMA user_version = \(version)")
@@ -39,6 +39,15 @@ import Testing
         let items = try JSONValue.parse(Array(listed.output.utf8))["items"]?.array ?? []
         #expect(items.compactMap { $0["state"]?.string } == ["pending", "uncertain", "delivered"], "\(listed.errors)")
         #expect(items.compactMap { $0["idempotencyKey"]?.string } == ["key-3", "key-4", "key-5"])
+    }
+
+    /// A live write that was under way is an uncertain operation at the next start.
+    @Test func aLiveWriteOfAnOutboxIsAmongItsOperations() async throws {
+        let scratch = try Scratch()
+        let listed = try await list(directory(of: 6, in: scratch), in: scratch)
+        let items = try JSONValue.parse(Array(listed.output.utf8))["items"]?.array ?? []
+        #expect(items.compactMap { $0["state"]?.string } == ["pending", "uncertain", "delivered", "uncertain"], "\(listed.errors)")
+        #expect(items.compactMap { $0["idempotencyKey"]?.string } == ["key-3", "key-4", "key-5", "key-6"])
     }
 
     @Test func anOutboxOfANewerVersionIsRefusedInOneSentence() async throws {

@@ -11,15 +11,20 @@ extension DataStore {
     package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
     /// Accepts a write; also returns the earlier operation that it was squashed with, if any.
-    package func take(_ new: QueuedWriteDraft) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
+    /// - Parameter live: the record of its live attempt, which ends in the same transaction.
+    package func take(
+        _ new: QueuedWriteDraft, ending live: LiveWriteTrace? = nil
+    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         while true {
-            do { return try await taking(new) } catch DataStoreError.full {
+            do { return try await taking(new, ending: live) } catch DataStoreError.full {
                 guard try await shedDelivered() else { throw DataStoreError.full }
             }
         }
     }
 
-    private func taking(_ new: QueuedWriteDraft) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
+    private func taking(
+        _ new: QueuedWriteDraft, ending live: LiveWriteTrace?
+    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         let taken = try await translated {
@@ -36,6 +41,7 @@ extension DataStore {
                 try new.insertShare(in: db, sequence: sequence)
                 let needs = try new.insertEdges(in: db, sequence: sequence)
                 try new.insertLiveAttempt(in: db, sequence: sequence)
+                if let live { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
                 let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
@@ -45,6 +51,7 @@ extension DataStore {
                 return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed)
             }
         }
+        if let live { liveWrites.free([live]) }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
         if let id = new.localID { localIDs.note(id, upstream: new.upstream, collection: new.collection) }
         FailPoint.afterAcceptCommit.reached()

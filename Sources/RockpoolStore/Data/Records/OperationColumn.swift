@@ -51,7 +51,7 @@ struct OperationColumn: Sendable {
     }
 
     /// Its value in an INSERT; nil leaves the default.
-    private var placeholder: String? {
+    var placeholder: String? {
         guard bind != nil else { return inserted }
         return switch form {
         case .plain: "?"

@@ -95,7 +95,7 @@ extension DataStore {
     }
 
     /// - Returns: the hashes of blobs that no operation references any more; their rows are deleted.
-    private static func forgetUnusedBlobs(in db: Database) throws -> [String] {
+    static func forgetUnusedBlobs(in db: Database) throws -> [String] {
         try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
     }
 

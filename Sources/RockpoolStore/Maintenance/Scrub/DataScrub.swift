@@ -85,7 +85,7 @@ struct DataScrub: Sendable {
     }
 
     private static func named(in db: Database) throws -> [String: Named] {
-        let sql = "SELECT blob_sha, id, state IN (\(OperationRow.endedStates)) FROM op WHERE blob_sha IS NOT NULL ORDER BY seq"
+        let sql = "SELECT blob_sha, id, ended FROM \(try LiveWriteRow.bodyOwners(in: db)) ORDER BY id"
         return try Row.fetchAll(db, sql: sql).reduce(into: [:]) { named, row in
             var columns = RowReader(row)
             let name = Digest.hex(try columns.next(Data.self))

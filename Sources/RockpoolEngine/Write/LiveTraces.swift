@@ -1,0 +1,45 @@
+// The records of writes that are sent while their clients wait, from before their bytes are sent (docs/outbox.md#live-writes).
+import Logging
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// Records live writes, so that those under way at a crash are uncertain afterwards.
+final class LiveTraces: Sendable {
+    private let data: DataStore
+    private let logger: Logger
+    /// True while live writes cannot be recorded.
+    private let isFailing = Atomic(false)
+
+    init(data: DataStore, logger: Logger) {
+        self.data = data
+        self.logger = logger
+    }
+
+    /// Records a write that is about to be sent live.
+    /// - Parameter share: the share of the outbox that its operation would count against.
+    /// - Returns: nil if it cannot be recorded. The write is sent nevertheless: it is not acknowledged yet. The log has one line about it.
+    func record(_ draft: ReceivedWrite, share: OutboxShare) async -> LiveWriteTrace? {
+        var operation = draft.operation
+        operation.share = share
+        // A later attempt carries the condition of this one.
+        operation.baseETag = draft.condition
+        do {
+            let trace = try await data.record(live: operation)
+            if isFailing.exchange(false, ordering: .relaxed) { logger.notice("live writes are recorded again") }
+            return trace
+        } catch {
+            if !isFailing.exchange(true, ordering: .relaxed) {
+                logger.warning(
+                    "live writes cannot be recorded; they are sent, and a crash meanwhile leaves no trace of them",
+                    metadata: ["error": "\(error)"])
+            }
+            return nil
+        }
+    }
+
+    /// Ends a record, because the client gets an answer. No effect if the write was queued.
+    func end(_ trace: LiveWriteTrace?) {
+        if let trace { data.end(trace) }
+    }
+}

@@ -1,0 +1,226 @@
+// Live writes that a crash interrupts are uncertain operations afterwards; ended and queued ones leave nothing (docs/outbox.md#live-writes).
+import Foundation
+import GRDB
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct LiveWriteTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// Returns the store as the next start finds it after a kill at this moment.
+    private func killed(_ store: DataStore, _ settings: StorageSettings = storage()) async throws -> DataStore {
+        let copy = try scratch.copy(scratch.state, to: "killed-\(UUID().uuidString)")
+        try FileManager.default.removeItem(atPath: "\(copy)/lock")
+        time.advance(.seconds(5))
+        return try openData(copy, time, settings)
+    }
+
+    private func rows(_ store: DataStore) async throws -> Int? {
+        try await store.queue.outside { try Int.fetchOne($0, sql: "SELECT count(*) FROM live_write") }
+    }
+
+    private func references(_ store: DataStore) async throws -> [Int] {
+        try await store.queue.outside { try Int.fetchAll($0, sql: "SELECT refs FROM blob") }
+    }
+
+    private func blob(_ store: DataStore) async throws -> OperationBody {
+        let writer = try await store.blobWriter(expectedLength: nil)
+        try await writer.append(ByteBuffer(bytes: bytes(DataStore.inlineLimit + 7)))
+        return try await writer.finish()
+    }
+
+    @Test func aLiveWriteUnderWayIsUncertainAfterACrash() async throws {
+        let store = try openData(scratch.state, time)
+        var live = write(
+            "live", fields: [.contentType: "application/json", .authorization: "Bearer secret"], clientKey: "mine", principal: "p")
+        live.collection = "/v1/notes"
+        live.localID = LocalID.make(now: time.now, random: (1, 2))
+        live.share = .unproved
+        live.baseETag = "\"7\""
+        let sentAt = time.now
+        _ = try await store.record(live: live)
+        #expect(try await store.operations().items.isEmpty)
+
+        let again = try await killed(store)
+        let operation = try #require(try await again.operation(id: "live"))
+        #expect(operation.state == .uncertain && operation.reason == .crashed && operation.idempotencyKey == "mine")
+        #expect(operation.keyIsClients && operation.principal == "p" && operation.isUnproved && operation.lane == "notes")
+        #expect(operation.body == live.body && operation.request.fields == [.contentType: "application/json"])
+        #expect(operation.firstSentAt == sentAt && operation.lostAt == sentAt && operation.nextAttemptAt == time.now)
+        #expect(operation.localID == live.localID && operation.baseETag == "\"7\"" && operation.place == operation.sequence)
+        let attempts = try await again.attempts(of: operation)
+        #expect(attempts.map(\.number) == [0] && attempts.map(\.sent) == [.maybe] && attempts.map(\.error) == ["crashed"])
+        // The client repeats its request.
+        let earlier = try await again.operation(clientKey: "mine", principal: "p", fingerprint: live.fingerprint)
+        #expect(earlier?.operation.id == "live" && earlier?.isSame == true)
+        #expect(try await again.standings(lane: "notes", upstream: "notes").count == 1)
+        #expect(try await rows(again) == 0)
+        let counted = try await again.queue.outside { db in
+            (try ShareSums.counted(in: db), try ShareSums.bytes(on: "*", in: db))
+        }
+        #expect(counted.0["*"] == counted.1 && counted.1 > 0)
+        await again.close()
+        await store.close()
+    }
+
+    @Test func anAnsweredOneLeavesNothing() async throws {
+        let store = try openData(scratch.state, time)
+        let traces = [
+            try await store.record(live: write("1")), try await store.record(live: write("2")), try await store.record(live: write("3")),
+        ]
+        store.end(traces[1])
+        // Its row is still there; its mark is enough.
+        #expect(try await rows(store) == 3)
+        let again = try await killed(store)
+        #expect(try await again.operations().items.map(\.id) == ["1", "3"])
+        await again.close()
+        // The slot is used again only after the row is gone.
+        let fourth = try await store.record(live: write("4"))
+        #expect(try await rows(store) == 3)
+        #expect(Set([traces[0], traces[2], fourth].map(\.slot)).count == 3)
+        let fifth = try await store.record(live: write("5"))
+        store.end(fifth)
+        store.end(fifth)
+        for trace in [traces[0], traces[2], fourth] { store.end(trace) }
+        let third = try await killed(store)
+        #expect(try await third.operations().items.isEmpty)
+        await third.close()
+        await store.close()
+        let stopped = try openData(scratch.state, time)
+        #expect(try await stopped.operations().items.isEmpty)
+        #expect(try await rows(stopped) == 0)
+        await stopped.close()
+    }
+
+    @Test func aQueuedOneIsThereOnce() async throws {
+        let store = try openData(scratch.state, time)
+        let trace = try await store.record(live: write("1"))
+        var lost = write("1")
+        lost.state = .uncertain
+        lost.reason = .lostAnswer
+        lost.firstSentAt = time.now
+        _ = try await store.take(lost, ending: trace)
+        store.end(trace)
+        #expect(try await rows(store) == 0)
+        let again = try await killed(store)
+        #expect(try await again.operations().items.map(\.id) == ["1"])
+        #expect(try await again.operation(id: "1")?.reason == .lostAnswer)
+        await again.close()
+        await store.close()
+    }
+
+    /// A refused acceptance keeps the record until the client has its refusal.
+    @Test func aRefusedAcceptanceChangesNothing() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("0", clientKey: "same", principal: "p"))
+        let second = write("1", clientKey: "same", principal: "p")
+        let trace = try await store.record(live: second)
+        await #expect(throws: DataStoreError.self) { try await store.take(second, ending: trace) }
+        #expect(try await rows(store) == 1)
+        let again = try await killed(store)
+        // The operation with this key is in the outbox already.
+        #expect(try await again.operations().items.map(\.id) == ["0"])
+        #expect(try await rows(again) == 0)
+        await again.close()
+        await store.close()
+    }
+
+    @Test func aLargeBodyIsKeptByReference() async throws {
+        let store = try openData(scratch.state, time)
+        let body = try await blob(store)
+        let trace = try await store.record(live: write("1", body: body))
+        #expect(try await references(store) == [1])
+        let again = try await killed(store)
+        let operation = try #require(try await again.operation(id: "1"))
+        #expect(try await again.bytes(of: operation.body) == bytes(DataStore.inlineLimit + 7))
+        #expect(try await references(again) == [1])
+        await again.close()
+        // Answered: the file goes with the row.
+        store.discard(body)
+        store.end(trace)
+        let ended = try await killed(store)
+        #expect(try await references(ended).isEmpty && Paths.names(in: "\(ended.directory)/blobs") == ["tmp"])
+        await ended.close()
+        await store.deleteEndedLiveWrites()
+        #expect(try await references(store).isEmpty)
+        while Paths.names(in: "\(scratch.state)/blobs") != ["tmp"] { try await Task.sleep(for: .milliseconds(5)) }
+        await store.close()
+    }
+
+    @Test func aLargeBodyThatIsQueuedHasOneReference() async throws {
+        let store = try openData(scratch.state, time)
+        let body = try await blob(store)
+        let trace = try await store.record(live: write("1", body: body))
+        _ = try await store.take(write("1", body: body), ending: trace)
+        #expect(try await references(store) == [1])
+        await store.close()
+    }
+
+    /// The limit holds: a live write is not recorded where nothing could be queued, and its end is no failure.
+    @Test func aFullOutboxRecordsNothing() async throws {
+        let store = try openData(scratch.state, time, storage(data: .mb(8)))
+        var count = 0
+        await #expect(throws: DataStoreError.self) {
+            while count < 20 {
+                _ = try await store.record(live: write("\(count)", body: .inline(bytes(1_000_000))))
+                count += 1
+            }
+        }
+        #expect(count > 0 && count < 20)
+        #expect(try await rows(store) == count)
+        await store.close()
+        let again = try openData(scratch.state, time, storage(data: .mb(8)))
+        #expect(try await again.operations().items.count == count)
+        await again.close()
+    }
+
+    @Test func bodiesAreSealedLikeThoseOfOperations() async throws {
+        var settings = storage()
+        settings.encrypt = .private
+        let store = try openData(scratch.state, time, settings)
+        _ = try await store.record(live: write("1", body: .inline(Array("in the clear".utf8))))
+        let stored = try await store.queue.outside { try Data.fetchOne($0, sql: "SELECT body FROM live_write") }
+        #expect(stored.map { BodySeal.isSealed(Array($0)) } == true)
+        let again = try await killed(store, settings)
+        #expect(try await again.operation(id: "1")?.body == .inline(Array("in the clear".utf8)))
+        await again.close()
+        await store.close()
+    }
+
+    /// A copy for another machine has no live writes: this server still sees to them.
+    @Test func aBackupHasNoLiveWrites() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("queued"))
+        _ = try await store.record(live: write("under-way"))
+        var archive: [UInt8] = []
+        try await store.backup(keys: false, configuration: nil, version: "test") { archive += $0 }
+        let text = Data(archive)
+        #expect(text.range(of: Data("key-queued".utf8)) != nil && text.range(of: Data("key-under-way".utf8)) == nil)
+        await store.close()
+    }
+
+    /// `doctor --recover` keeps those under way, and drops those that had ended.
+    @Test func aRecoveredOutboxHasThem() async throws {
+        let store = try openData(scratch.state, time)
+        let body = try await blob(store)
+        _ = try await store.record(live: write("1", body: body))
+        store.end(try await store.record(live: write("2")))
+        let copy = try scratch.copy(scratch.state, to: "damaged")
+        await store.close()
+        try FileManager.default.removeItem(atPath: "\(copy)/lock")
+        let report = try await DataStore.recover(from: copy, into: "\(scratch.path)/new")
+        #expect(report.isWhole)
+        let again = try openData("\(scratch.path)/new", time)
+        let operations = try await again.operations().items
+        #expect(operations.map(\.id) == ["1"] && operations.first?.state == .uncertain)
+        #expect(try await references(again) == [1])
+        await again.close()
+    }
+}
