@@ -1,6 +1,7 @@
 // The keys that may be stored, so that a read of a new URL asks no disk (docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
+import Logging
 import Synchronization
 
 /// Fingerprints of the stored keys: four bytes of each key's hash. A key that is not among them is not stored; one that is may be.
