@@ -11,13 +11,15 @@ extension CacheStore {
     package func invalidate(urls: [String]) async throws -> Int {
         let now = clock()
         invalidations.note(urls.map { .url($0) }, at: now)
-        let keys = try await queue.commit { db in
+        let stored = urls.filter { keys.mayHold(path: $0) }
+        guard !stored.isEmpty else { return 0 }
+        let marked = try await queue.commit { db in
             let statement = try db.cachedStatement(
                 sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?) WHERE url = ? RETURNING key")
-            return try urls.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0]) }
+            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0]) }
         }
-        memory.remove(keys)
-        return keys.count
+        memory.remove(marked)
+        return marked.count
     }
 
     /// Invalidates every entry of `origin` that belongs to one of these groups (RFC 9875 §3), in batches, so that a large group does not
@@ -145,8 +147,10 @@ extension CacheStore {
     /// - Throws: `DatabaseError`.
     package func markOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
         invalidations.note(urls.map { .path($0) }, at: now)
+        let stored = urls.filter { keys.mayHold(path: $0) }
+        guard !stored.isEmpty else { return }
         let names = partitions.map(\.name)
-        let keys = try await queue.commit { db in
+        let marked = try await queue.commit { db in
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1),
@@ -154,17 +158,18 @@ extension CacheStore {
                         own_write_included = iif(identity IN (?4, ?5), 0, own_write_included)
                     WHERE url = ?2 OR (url >= ?3 || '?' AND url < ?3 || '@') RETURNING key
                     """)
-            return try urls.flatMap { url in
+            return try stored.flatMap { url in
                 try String.fetchAll(statement, arguments: [now.milliseconds, url, url, names.first ?? "", names.last ?? ""])
             }
         }
-        memory.remove(keys)
+        memory.remove(marked)
     }
 
     /// Returns the entries of the URL, and of the same path with a query, that have a whole body and are in one of these partitions; the
     /// newest first.
     /// - Throws: `DatabaseError` or `UnreadableRow`.
     package func copies(ofPath url: String, in partitions: [StoragePartition], limit: Int) async throws -> [CacheEntry] {
+        guard keys.mayHold(path: url) else { return [] }
         let names = partitions.map(\.name)
         return try await database.pool.read { db in
             let statement = try db.cachedStatement(

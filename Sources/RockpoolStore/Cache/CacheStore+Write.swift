@@ -69,6 +69,7 @@ extension CacheStore {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
+                if self.keys.note(EntryRow.keyHash(key), url: key.url) { self.readKeysInBackground() }
                 if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
                     response.isInvalidated = true
@@ -104,7 +105,6 @@ extension CacheStore {
         let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
         let isKnown = counters.withLock { $0.evictedKeys.take(key.text) } || !isPart && !pins.isEmpty
-        if keys.note(EntryRow.keyHash(key)) { readKeysInBackground() }
         let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, isOnProbation: !isKnown)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
         let removesVariants = try boundVariants(in: db, of: key)

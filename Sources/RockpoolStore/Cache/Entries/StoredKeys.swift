@@ -1,19 +1,25 @@
-// The keys that may be stored, so that a read of a new URL asks no disk (docs/storage.md#what-is-stored-where).
+// The keys and paths that may be stored, so that a new URL, and a write to it, ask no disk (docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
 import Logging
 import Synchronization
 
-/// Fingerprints of the stored keys: four bytes of each key's hash. A key that is not among them is not stored; one that is may be.
+/// Fingerprints of the keys and of the URLs without query under which entries are stored, four bytes each. What is not among them is not
+/// stored; what is may be.
 ///
-/// A fingerprint stays when its entry is removed, because another key may have the same. Once many are out of date, all are read anew.
+/// A fingerprint stays when its entry is removed, because another entry may have the same. Once many are out of date, all are read anew.
 final class StoredKeys: Sendable {
+    private struct Names {
+        var keys: Set<UInt32> = []
+        var paths: Set<UInt32> = []
+    }
+
     private struct State {
         /// Nil until they were read.
-        var known: Set<UInt32>?
-        /// The keys that were stored since a reading began; nil without one.
-        var stored: Set<UInt32>?
-        /// The number of fingerprints at which they are read anew.
+        var known: Names?
+        /// Those of the entries that were stored since a reading began; nil without one.
+        var stored: Names?
+        /// The number of keys at which they are read anew.
         var limit = 0
     }
 
@@ -23,42 +29,54 @@ final class StoredKeys: Sendable {
     private let state = Mutex(State())
 
     /// True if an entry with this key hash may be stored.
-    func mayHold(_ hash: Data) -> Bool { state.withLock { $0.known?.contains(Self.fingerprint(hash)) ?? true } }
+    func mayHold(_ hash: Data) -> Bool { state.withLock { $0.known?.keys.contains(Self.fingerprint(hash)) ?? true } }
 
-    /// Notes a key before its row commits.
-    /// - Returns: true if the keys should be read anew.
-    func note(_ hash: Data) -> Bool {
-        state.withLock { state in
-            let fingerprint = Self.fingerprint(hash)
-            state.known?.insert(fingerprint)
-            state.stored?.insert(fingerprint)
-            return state.stored == nil && state.known.map { $0.count > state.limit } ?? false
+    /// True if an entry may be stored under this URL, with any query.
+    func mayHold(path url: String) -> Bool { state.withLock { $0.known?.paths.contains(Self.fingerprint(ofPath: url)) ?? true } }
+
+    /// Notes an entry before its row commits, and before it is asked whether its URL was invalidated: an invalidation that is noted later
+    /// then finds the row.
+    /// - Returns: true if the names should be read anew.
+    func note(_ hash: Data, url: String) -> Bool {
+        let (key, path) = (Self.fingerprint(hash), Self.fingerprint(ofPath: url))
+        return state.withLock { state in
+            state.known?.keys.insert(key)
+            state.known?.paths.insert(path)
+            state.stored?.keys.insert(key)
+            state.stored?.paths.insert(path)
+            return state.stored == nil && state.known.map { $0.keys.count > state.limit } ?? false
         }
     }
 
-    /// Reads the keys. Every key that was noted is committed when the reading begins, or noted again in `stored`.
+    /// Reads the names. Every entry that was noted is committed when the reading begins, or noted again in `stored`.
     /// - Throws: `DatabaseError`, `QueueClosed`, `CancellationError`; then the former state stays.
     func read(from database: StoreDatabase, by queue: CommitQueue) async throws {
         let isFirst = try await queue.outside { _ in
             self.state.withLock { state in
-                defer { state.stored = state.stored ?? [] }
+                defer { state.stored = state.stored ?? Names() }
                 return state.stored == nil
             }
         }
         guard isFirst else { return }
         do {
             let read = try await database.pool.read { db in
-                var read: Set<UInt32> = []
+                var read = Names()
                 let hashes = try Data.fetchCursor(db, sql: "SELECT key_hash FROM entry")
                 while let hash = try hashes.next() {
-                    read.insert(Self.fingerprint(hash))
+                    read.keys.insert(Self.fingerprint(hash))
+                    try Task.checkCancellation()
+                }
+                let urls = try String.fetchCursor(db, sql: "SELECT url FROM entry")
+                while let url = try urls.next() {
+                    read.paths.insert(Self.fingerprint(ofPath: url))
                     try Task.checkCancellation()
                 }
                 return read
             }
             state.withLock { state in
-                let known = read.union(state.stored ?? [])
-                (state.known, state.stored, state.limit) = (known, nil, 2 * known.count + Self.slack)
+                let stored = state.stored ?? Names()
+                let known = Names(keys: read.keys.union(stored.keys), paths: read.paths.union(stored.paths))
+                (state.known, state.stored, state.limit) = (known, nil, 2 * known.keys.count + Self.slack)
             }
         } catch {
             state.withLock { $0.stored = nil }
@@ -67,6 +85,10 @@ final class StoredKeys: Sendable {
     }
 
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
+
+    private static func fingerprint(ofPath url: String) -> UInt32 {
+        UInt32(truncatingIfNeeded: CacheStore.path(of: url).hashValue)
+    }
 }
 
 extension CacheStore {
