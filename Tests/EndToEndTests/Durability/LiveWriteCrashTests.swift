@@ -63,7 +63,9 @@ import Testing
             try await server.start()
             let listed = try await server.operations()
             let operation = try #require(listed.first)
-            #expect(listed.count == 1 && operation["state"]?.string == "uncertain" && operation["reason"]?.string == "crashed")
+            #expect(listed.count == 1 && operation["state"]?.string == "uncertain")
+            // The first look for its effect may have ended already.
+            #expect(["crashed", "lost_answer"].contains(operation["reason"]?.string ?? ""))
             try #expect(operation["idempotencyKey"]?.string == #require(origin.keys("POST").first) && operation["method"]?.string == "POST")
             let id = try #require(operation["id"]?.string)
             let shown = try await server.command("outbox", "ls").output
