@@ -21,6 +21,7 @@ import Testing
                 "state      offline", "pending    2", "conflicts  0", "failed     1",
                 "UPSTREAM  ORIGIN    REACHABILITY  SINCE                 BANDWIDTH  LAST ERROR",
                 "notes     http://a  offline       2026-11-21 08:00:00Z  none       refused",
+                "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked",
             ])
     }
 

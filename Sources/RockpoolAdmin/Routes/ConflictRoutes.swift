@@ -17,9 +17,13 @@ struct ConflictRoutes {
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/conflicts")
         routes.get { request, _ in try await list(request: request) }
-        routes.get(":id") { _, context in try await one(id: context.parameters.get("id")) }
-        routes.post(":id/resolve") { request, context in try await resolve(id: context.parameters.get("id"), request: request) }
-        routes.post(":id/undo") { request, context in try await undo(id: context.parameters.get("id"), request: request) }
+        routes.get(":id") { _, context in try await one(id: id(in: context)) }
+        routes.post(":id/resolve") { request, context in try await resolve(id: id(in: context), request: request) }
+        routes.post(":id/undo") { request, context in try await undo(id: id(in: context), request: request) }
+    }
+
+    private func id(in context: AdminContext) async throws -> String? {
+        try await NamedID.whole(context.parameters.get("id"), of: .conflict, in: data)
     }
 
     /// Lists conflicts, the newest first; without `state` only those that wait for a decision.

@@ -13,11 +13,11 @@ extension OperationRoutes {
     func addSteering(to routes: RouterGroup<AdminContext>) {
         routes.post("flush") { request, _ in try await flush(request: request) }
         routes.post("retry") { request, _ in try await retryLane(request: request) }
-        routes.post(":id/retry") { request, context in try await steer(.retry, id: context.parameters.get("id"), request: request) }
-        routes.post(":id/cancel") { request, context in try await steer(.cancel, id: context.parameters.get("id"), request: request) }
-        routes.patch(":id") { request, context in try await edit(id: context.parameters.get("id"), request: request) }
+        routes.post(":id/retry") { request, context in try await steer(.retry, id: id(in: context), request: request) }
+        routes.post(":id/cancel") { request, context in try await steer(.cancel, id: id(in: context), request: request) }
+        routes.patch(":id") { request, context in try await edit(id: id(in: context), request: request) }
         routes.delete(":id") { request, context in
-            let response = try await steer(.discard, id: context.parameters.get("id"), request: request)
+            let response = try await steer(.discard, id: id(in: context), request: request)
             return response.status == .ok ? Response(status: .noContent) : response
         }
     }

@@ -18,13 +18,22 @@ struct OperationRoutes {
         let routes = router.group("/v1/operations")
         routes.get { request, _ in try await list(request: request) }
         routes.get("export") { request, _ in try export(request: request) }
-        routes.get(":id") { _, context in try await one(id: context.parameters.get("id")) }
+        routes.get(":id") { _, context in try await one(id: id(in: context)) }
         addSteering(to: routes)
     }
 
+    /// The operation that a path names.
+    func id(in context: AdminContext) async throws -> String? {
+        try await NamedID.whole(context.parameters.get("id"), of: .operation, in: data)
+    }
+
     private func list(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["state", "lane", "upstream", "limit", "cursor"])
+        let query = try AdminQuery(request, known: ["state", "lane", "upstream", "method", "path", "olderThanSeconds", "limit", "cursor"])
         var filter = try filter(from: query)
+        filter.method = try query.one(named: "method")?.uppercased()
+        filter.path = try query.one(named: "path")
+        let age = try query.number(named: "olderThanSeconds", in: 0...Int64.max / 1000, default: 0)
+        if age > 0 { filter.olderThan = .seconds(age) }
         filter.limit = Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100))
         if let cursor = try query.one(named: "cursor") {
             guard let sequence = Int64(cursor) else { return .problem(.badRequest, detail: "cursor must be the `next` of a page") }

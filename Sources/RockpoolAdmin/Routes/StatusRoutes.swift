@@ -56,9 +56,11 @@ struct StatusRoutes {
     }
 
     private func row(for upstream: Upstream, reachability machine: Reachability?) -> JSONValue {
-        [
+        let own = machine?.mode ?? .auto
+        return [
             "name": .string(upstream.name),
             "origin": .string(upstream.origin.url),
+            "mode": .string((own == .auto ? reachability.mode : own).rawValue),
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
             "lastError": .optional(machine?.lastError),

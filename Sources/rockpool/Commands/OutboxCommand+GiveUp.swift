@@ -6,13 +6,30 @@ import Glibc
 extension OutboxCommand {
     struct Discard: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Discard an operation; it stays readable as cancelled.",
-            discussion: "Operations that depend on it are listed, and cancelled too after a confirmation or with --tree.")
-        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
+            abstract: "Discard an operation, or all that are selected; they stay readable as cancelled.",
+            discussion: """
+                Operations that depend on it are listed, and cancelled too after a confirmation or with --tree.
+
+                EXAMPLES
+                  rockpool outbox discard 7cf83346bc0b
+                  rockpool outbox discard --state dead --upstream notes --yes
+                """)
+        @Argument(help: "The operation\'s id, or a part of it.", transform: CommonOptions.id) var id: String?
         @Flag(name: .long, help: "Also cancel all operations that depend on it.") var tree = false
+        @OptionGroup var bulk: OutboxBulk
         @OptionGroup var common: CommonOptions
 
+        func validate() throws {
+            if (id == nil) != bulk.isUsed { throw ValidationError("give the id of an operation, or --state") }
+        }
+
         func run() async throws {
+            guard let id else {
+                let query = tree ? ["tree": "true"] : [:]
+                return try await bulk.run(verb: "discard", through: try common.client()) {
+                    AdminCall(method: "DELETE", path: .operation($0), query: query)
+                }
+            }
             try await GivingUp(id: id, call: .delete(.operation(id)), said: "is discarded").run(
                 through: try common.client(), withTree: tree)
         }

@@ -11,27 +11,25 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List operations; only open ones without --state.")
+            commandName: "ls", abstract: "List operations; only open ones without --state.",
+            discussion: """
+                EXAMPLES
+                  rockpool outbox ls --state dead,conflicted --older-than 1h
+                  rockpool outbox ls --upstream notes --method PUT --path /v1/notes/ --limit 20
+                """)
         @OptionGroup var options: ReadingOptions
-        @Option(name: .long, help: "A state, several separated by commas, or all.")
-        var state: String?
-        @Option(name: .long, help: "Only this lane.")
-        var lane: String?
+        @OptionGroup var selection: OutboxSelection
+        @Option(name: .long, help: "At most this many, the oldest first.") var limit: Int?
 
         func validate() throws {
-            let known = OperationState.allCases.map(\.rawValue) + ["all"]
-            for word in (state ?? "all").split(separator: ",", omittingEmptySubsequences: false) where !known.contains(String(word)) {
-                throw ValidationError("\"\(word)\" is not one of \(known.joined(separator: ", "))")
-            }
+            if let limit, limit < 1 { throw ValidationError("--limit takes a number from 1") }
         }
 
         func run() async throws {
-            var query: [String: String] = [:]
-            query["state"] = state
-            query["lane"] = lane
-            let call = AdminCall.get("/v1/operations", query: query)
-            let pages = try await options.common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) {
-                try await $0.pages(of: call)
+            var call = AdminCall.get("/v1/operations", query: selection.query)
+            if let limit { call.query["limit"] = String(min(limit, 1000)) }
+            let pages = try await options.common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) { [call] client in
+                limit == nil ? try await client.pages(of: call) : try await client.send(call)
             }
             try options.print(pages, as: OperationListReport.self)
         }
@@ -49,21 +47,36 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     struct Retry: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Retry one operation now, or all of a lane.")
-        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String?
+        static let configuration = CommandConfiguration(
+            abstract: "Retry one operation now, all of a lane, or all that are selected.",
+            discussion: """
+                EXAMPLES
+                  rockpool outbox retry 7cf83346bc0b                  # the beginning or end of an id is enough
+                  rockpool outbox retry --state dead --upstream notes
+                """)
+        @Argument(help: "The operation\'s id, or a part of it.", transform: CommonOptions.id) var id: String?
         @Option(
             name: .long,
             help: "All pending, parked, dead and conflicted operations of this lane; uncertain ones are retried by id only.")
         var lane: String?
         @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
+        @OptionGroup var bulk: OutboxBulk
         @OptionGroup var common: CommonOptions
 
         func validate() throws {
-            if (id == nil) == (lane == nil) { throw ValidationError("give the id of an operation, or a lane with --lane") }
+            guard [id != nil, lane != nil, bulk.isUsed].count(where: \.self) == 1 else {
+                throw ValidationError("give the id of an operation, or a lane with --lane, or --state")
+            }
         }
 
         func run() async throws {
             let client = try common.client()
+            if bulk.isUsed {
+                let query = now ? ["now": "true"] : [:]
+                return try await bulk.run(verb: "retry", through: client) {
+                    AdminCall(method: "POST", path: .operation($0, verb: "retry"), query: query)
+                }
+            }
             if let id {
                 var call = AdminCall.post(.operation(id, verb: "retry"))
                 call.query["now"] = now ? "true" : nil

@@ -3,12 +3,24 @@ import ArgumentParser
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show the sync state and the reachability of the upstreams.")
+        commandName: "status", abstract: "Show the sync state and the reachability of the upstreams, and the next step.",
+        discussion: """
+            EXAMPLES
+              rockpool status
+              rockpool status --check || echo "a write needs somebody"
+            """)
+    @Flag(name: .long, help: "Exit with 1 if a conflict waits for a decision or a write is dead.") var check = false
     @OptionGroup var options: ReadingOptions
     @OptionGroup var watching: WatchOptions
 
     func run() async throws {
         let client = try options.common.client()
+        if check {
+            let reply = try await client.send(.get("/v1/status"))
+            try options.print(reply, as: StatusReport.self)
+            if try reply.decoded(as: StatusReport.self).needsPerson { throw ExitCode(ExitStatus.failed.rawValue) }
+            return
+        }
         try await watching.looking { try options.print(try await client.send(.get("/v1/status")), as: StatusReport.self) }
     }
 }

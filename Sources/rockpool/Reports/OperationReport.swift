@@ -77,6 +77,12 @@ struct OperationReport: TabularReport, Hashable {
             })
     }
 
+    /// The reason why the operation is not delivered: its last error, and what it waits for.
+    fileprivate var why: String {
+        let parts = [lastError, waiting].compactMap(\.self)
+        return parts.isEmpty ? "–" : parts.joined(separator: "; ")
+    }
+
     /// The state with its reason: `parked (auth)`.
     var stateCell: TextTable.Cell {
         let colour: Colour? =
@@ -104,13 +110,14 @@ struct OperationListReport: TabularReport, Hashable {
     var emptyNote: String? { "no operations" }
 
     var tables: [TextTable] {
-        [
+        let ids = ForPeople.ids(items.map(\.id))
+        return [
             TextTable(
-                columns: [.text("ID"), .text("STATE"), .text("REQUEST"), .number("ATTEMPTS"), .text("ACCEPTED"), .text("LAST ERROR")],
-                rows: items.map { operation in
+                columns: [.id("ID"), .text("STATE"), .text("REQUEST"), .number("ATTEMPTS"), .text("ACCEPTED"), .text("WHY")],
+                rows: zip(ids, items).map { id, operation in
                     [
-                        .init(operation.id), operation.stateCell, "\(operation.method) \(operation.url)", "\(operation.attempts ?? 0)",
-                        .init(ForPeople.time(operation.acceptedAt)), .init(operation.lastError ?? "–"),
+                        .init(id), operation.stateCell, "\(operation.method) \(operation.url)", "\(operation.attempts ?? 0)",
+                        .init(ForPeople.age(operation.acceptedAt)), .init(operation.why),
                     ]
                 }), purges,
         ]

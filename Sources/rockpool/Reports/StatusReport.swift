@@ -38,7 +38,27 @@ struct StatusReport: TabularReport, Equatable {
                     .init(ForPeople.time(upstream.since)), .init(upstream.bandwidth?.text ?? "–"), .init(upstream.lastError ?? "–"),
                 ]
             })
-        return [facts, list]
+        return [facts, list, TextTable(columns: [.text("")], rows: [[.init(next)]])]
+    }
+
+    /// True if something waits for a person.
+    var needsPerson: Bool { conflicts > 0 || failed > 0 }
+
+    /// The next step, as one line.
+    private var next: String {
+        if conflicts > 0 { return "Next: decide the conflicts: rockpool conflicts ls" }
+        if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
+        if upstreams.contains(where: { $0.mode == "offline" }) {
+            return "Next: the network is switched off; rockpool network auto ends that"
+        }
+        if let captive = upstreams.first(where: { $0.reachability == "captive" }) {
+            return "Next: sign in to the network: something else answers in the place of \(captive.name)"
+        }
+        if let away = upstreams.first(where: { $0.reachability == "offline" }) {
+            let waiting = pending == 1 ? "1 write is" : "\(pending) writes are"
+            return pending > 0 ? "Nothing to do: \(waiting) sent when \(away.name) is back" : "Nothing to do: \(away.name) is away"
+        }
+        return pending > 0 ? "Nothing to do: the outbox is being sent" : "Nothing to do: everything is delivered"
     }
 
     /// The process behind the answer, as far as it says.

@@ -22,6 +22,20 @@ enum ForPeople {
         return parts.joined(separator: " ")
     }
 
+    /// An RFC 3339 time as its age on a terminal, `2 min ago`, and as a time elsewhere.
+    static func age(_ text: String?, at now: Timestamp = WallClock.now(), on display: Display = .output) -> String {
+        guard display.isTerminal, let text, let moment = Timestamp(stated: .string(text)), moment <= now else { return time(text) }
+        let span = seconds(Double((now - moment).milliseconds) / 1000).split(separator: " ").prefix(2).joined(separator: " ")
+        return (now - moment).milliseconds < 1000 ? "now" : span + " ago"
+    }
+
+    /// Ids for a list: on a terminal the shortest endings, of at least eight characters, that differ; elsewhere the whole ids.
+    static func ids(_ ids: [String], on display: Display = .output) -> [String] {
+        guard display.isTerminal else { return ids }
+        let length = (8...36).first { length in Set(ids.map { $0.suffix(length) }).count == Set(ids).count } ?? 36
+        return ids.map { String($0.suffix(length)) }
+    }
+
     /// A ratio from 0 to 1 as a percentage with one decimal.
     static func percent(_ ratio: Double) -> String {
         guard ratio.isFinite, ratio.magnitude < 1e6 else { return "–" }

@@ -5,8 +5,11 @@ struct TextTable: Sendable {
     struct Column: Sendable {
         var title: String
         var isNumber = false
+        /// True if the column is never cut, because the next step needs it.
+        var isKept = false
 
         static func text(_ title: String) -> Column { Column(title: title) }
+        static func id(_ title: String) -> Column { Column(title: title, isKept: true) }
         static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
     }
 
@@ -50,7 +53,8 @@ struct TextTable: Sendable {
         }
         guard let width else { return widths }
         var excess = widths.reduce(0, +) + Self.gap * max(0, columns.count - 1) - width
-        while excess > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }), widths[widest] > Self.least {
+        let cuttable = widths.indices.filter { !columns[$0].isKept }
+        while excess > 0, let widest = cuttable.max(by: { widths[$0] < widths[$1] }), widths[widest] > Self.least {
             widths[widest] -= 1
             excess -= 1
         }

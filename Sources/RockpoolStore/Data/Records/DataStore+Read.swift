@@ -9,6 +9,23 @@ extension DataStore {
         try await reading { try Self.fetch(in: $0, where: "id = ?", [id]) }
     }
 
+    /// Returns the ids of the operations or conflicts that begin or end with `part`, the newest first.
+    /// - Parameter limit: the maximum number of ids.
+    package func ids(_ kind: IdentifiedKind, matching part: String, limit: Int) async throws -> [String] {
+        guard part.utf8.allSatisfy({ $0 == UInt8(ascii: "-") || Character(UnicodeScalar($0)).isHexDigit }) else { return [] }
+        return try await reading { db in
+            try String.fetchAll(
+                db, sql: "SELECT id FROM \(kind.rawValue) WHERE id LIKE ?1 || '%' OR id LIKE '%' || ?1 ORDER BY id DESC LIMIT ?2",
+                arguments: [part, limit])
+        }
+    }
+
+    /// What an id names.
+    package enum IdentifiedKind: String, Sendable {
+        case operation = "op"
+        case conflict
+    }
+
     /// Returns operations in the order they were accepted, without the bodies of requests and responses.
     package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<QueuedWrite> {
         let limit = min(1000, max(1, filter.limit))
@@ -19,8 +36,13 @@ extension DataStore {
                 db,
                 sql: """
                     SELECT \(OperationRow.lightColumns) FROM op WHERE seq > ?1 AND state IN (\(words))
-                        AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3) ORDER BY seq LIMIT ?4
-                    """, arguments: [filter.cursor ?? 0, filter.lane, filter.upstream, limit + 1])
+                        AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3) AND (?5 IS NULL OR method = ?5)
+                        AND (?6 IS NULL OR instr(target, ?6) > 0) AND (?7 IS NULL OR accepted_at < ?7) ORDER BY seq LIMIT ?4
+                    """,
+                arguments: [
+                    filter.cursor ?? 0, filter.lane, filter.upstream, limit + 1, filter.method, filter.path,
+                    filter.olderThan.map { (self.clock() - $0).milliseconds },
+                ])
             let items = try rows.prefix(limit).map(OperationRow.operation(from:))
             return Page(items: items, next: rows.count > limit ? items.last?.sequence : nil)
         }

@@ -7,6 +7,11 @@ package struct OperationFilter: Hashable, Sendable {
     package var states: Set<OperationState>?
     package var lane: String?
     package var upstream: String?
+    package var method: String?
+    /// A part of the request's target.
+    package var path: String?
+    /// Only operations that were accepted longer ago.
+    package var olderThan: TimeSpan?
     /// 1…1000.
     package var limit: Int
     /// `next` of the previous page.
