@@ -87,7 +87,7 @@ import Testing
     /// Values that need quoting, absent and present optionals, and user-defined categories.
     static let texts = [
         "",
-        "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB }, assets: { max_object: null } }",
+        "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB, min_uses: 3 }, assets: { max_object: null } }",
         "upstreams: [{ name: \"1.2\", origin: \"http://[::1]:8080\", gateway: \"[::1]:9\", identity: \"header:X-Key\", via: \"socks5h://p:1\" }]",
         "upstreams: [{ name: \"null\", origin: https://a, probe: { path: \"/a?b:c\" }, identity: cookie:sid, tls: { min_version: 1.3 } }]",
         "upstreams: [{ name: yes, origin: https://a, tls: { ca_file: \"/ü: #\\\"x\", client_cert: /c, client_key: /k }, order: global }]",

@@ -15,10 +15,12 @@ package struct CacheCategory: Hashable, Sendable, Codable {
     package var weight: Int
     /// Larger bodies are not stored.
     package var maxObject: ByteCount?
+    /// The number of requests for a URL after which its response is stored, 1…100; 1 stores it at once.
+    package var minUses: Int
 
     package init(
         name: String, ttl: TimeSpan = .zero, offlineWindow: TimeSpan = .forever, guaranteePercent: Int = 0,
-        sharePercent: Int = 100, weight: Int = 1, maxObject: ByteCount? = nil
+        sharePercent: Int = 100, weight: Int = 1, maxObject: ByteCount? = nil, minUses: Int = 1
     ) {
         self.name = name
         self.ttl = ttl
@@ -27,6 +29,7 @@ package struct CacheCategory: Hashable, Sendable, Codable {
         self.sharePercent = sharePercent
         self.weight = weight
         self.maxObject = maxObject
+        self.minUses = minUses
     }
 }
 

@@ -15,6 +15,7 @@ struct ResponseStore: Sendable {
     let logger: Logger
     let now: @Sendable () -> Timestamp
     let sightings = Sightings()
+    let admission = Admission()
     /// One task at a time joins the stored parts of a key.
     let joins = KeyTurns()
 
@@ -42,6 +43,9 @@ struct ResponseStore: Sendable {
         case .store(let plan):
             let category = context.plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
             let key = await key(for: head, plan: plan, context: context)
+            guard !found.isEmpty || admission.admits(key, to: category) else {
+                return unstored(received, reason: "min-uses", for: &context)
+            }
             guard let writer = await cache.beginWrite(expectedLength: received.length, category: category, partition: key.partition) else {
                 return unstored(received, reason: lackOfRoom(for: received.length, in: category), detail: "no-room", for: &context)
             }

@@ -37,6 +37,21 @@ import Testing
         return told
     }
 
+    /// `min_uses`: what is read once takes no space.
+    @Test func aResponseIsStoredFromItsThirdRequestOn() async throws {
+        try await PlayedWorld.with(
+            upstream: ["routes": [["match": "/rare/**", "category": "ephemeral"]]], categories: ["ephemeral": ["min_uses": 3]],
+            { Self.answer($0) }
+        ) { world in
+            for _ in 1...2 {
+                try await #expect(world.get("/rare/a").status == 200)
+                try await #expect(last("/rare/a", reaching: "not-stored", world)["reason"] == "min-uses")
+            }
+            try await #expect(world.get("/rare/a").status == 200)
+            _ = try await last("/rare/a", reaching: "stored", world)
+        }
+    }
+
     @Test func nothingIsToldOfWhatWasNeverSeen() async throws {
         try await with { world in
             try await #expect(last("/never", world)?.isNull == true)

@@ -36,5 +36,6 @@ extension CacheCategory {
         .value("share", field: \.sharePercent, as: .percent),
         .value("weight", field: \.weight, as: .whole(in: 1...1000)),
         .optional("max_object", field: \.maxObject, as: .size),
+        .value("min_uses", field: \.minUses, as: .whole(in: 1...100)),
     ])
 }
