@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// Stores responses and their parts, if the rules permit.
 struct ResponseStore: Sendable {
@@ -200,4 +201,17 @@ struct ResponseStore: Sendable {
 extension ResponseHead {
     /// The equivalence of queries, from the route or from this response.
     func searchVariance(plan: RoutePlan) -> SearchVariance { plan.searchVariance ?? SearchVariance(fields) }
+}
+
+/// Decides from which request on a response is stored (docs/caching.md#categories, `min_uses`).
+final class Admission: Sendable {
+    /// Number of keys in each generation of the counts.
+    private static let keyCount = 16_384
+
+    private let counts = Mutex(UseCounts(capacity: Admission.keyCount))
+
+    /// Counts a request for a key that is not stored. Returns true if its response is stored now.
+    func admits(_ key: CacheKey, to category: CacheCategory) -> Bool {
+        category.minUses <= 1 || counts.withLock { $0.count(key.text) } >= category.minUses
+    }
 }

@@ -118,3 +118,16 @@ extension CacheStore {
         logger.notice("a stored body was not what it had been; its entries are dropped", metadata: ["url": "\(entry.key.url)"])
     }
 }
+
+extension CacheStore {
+    /// Reads the stored keys in the background; until that has ended, every lookup asks the database.
+    func readKeysInBackground() {
+        keyReading.withLock { reading in
+            reading = Task { [keys, database, queue, logger] in
+                do { try await keys.read(from: database, by: queue) } catch is CancellationError {} catch is QueueClosed {} catch {
+                    logger.debug("the stored keys are not read", metadata: ["why": "\(error)"])
+                }
+            }
+        }
+    }
+}

@@ -26,7 +26,7 @@ package final class CacheStore: Sendable {
         /// True while the clock is in doubt: no entry expires by age.
         var pausesExpiry = false
         /// Entries that left before they were read.
-        var evictedKeys = EvictedKeys(capacity: 16_384)
+        var evictedKeys = EvictedKeys(capacity: CacheStore.evictedKeyCount)
     }
 
     struct Health {
@@ -69,6 +69,8 @@ package final class CacheStore: Sendable {
     /// The last comparison of the ledger with the disk.
     let lastAudit = Mutex<LedgerAudit?>(nil)
 
+    /// Number of evicted keys that are remembered.
+    static let evictedKeyCount = 16_384
     /// Maximum bytes of a body that is stored in its row.
     static let inlineLimit: Int64 = .kib(32)
     /// Maximum number of variants of one key; the least recently used one beyond it is removed (docs/security-model.md#keys-and-variants).

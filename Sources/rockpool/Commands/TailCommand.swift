@@ -51,7 +51,11 @@ struct TailCommand: AsyncParsableCommand {
         var call = call()
         call.query["follow"] = "true"
         call.query["limit"] = String(number ?? 10)
-        _ = try await client.send(call, through: AdminTransfer(sink: printer.take))
+        do {
+            _ = try await client.send(call, through: AdminTransfer(sink: printer.take))
+        } catch AdminFailure.broken(let why) {
+            throw CommandFailure(.notRunning, "the server has stopped: \(why)")
+        }
         throw CommandFailure(.notRunning, "the server has stopped")
     }
 

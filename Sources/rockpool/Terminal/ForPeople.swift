@@ -1,4 +1,5 @@
 // Numbers in a form for people: 12.3 MB, 2 h 5 min, 87.5% (exact values are in `--format json`).
+import Foundation
 import RockpoolCore
 
 enum ForPeople {
@@ -23,7 +24,8 @@ enum ForPeople {
     }
 
     /// An RFC 3339 time as its age on a terminal, `2 min ago`, and as a time elsewhere.
-    static func age(_ text: String?, at now: Timestamp = WallClock.now(), on display: Display = .output) -> String {
+    static func age(_ text: String?, on display: Display = .output) -> String {
+        let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         guard display.isTerminal, let text, let moment = Timestamp(stated: .string(text)), moment <= now else { return time(text) }
         let span = seconds(Double((now - moment).milliseconds) / 1000).split(separator: " ").prefix(2).joined(separator: " ")
         return (now - moment).milliseconds < 1000 ? "now" : span + " ago"

@@ -10,7 +10,8 @@ import Testing
         _ = try await server.command("network", "offline")
         for (method, path) in [("PUT", "/v1/a"), ("PUT", "/v1/b"), ("DELETE", "/v1/c"), ("POST", "/v2/d")] {
             let sent = try await Curl.send(
-                method, "http://\(server.gateway)\(path)", fields: ["Content-Type: application/json"], body: method == "DELETE" ? nil : "{}")
+                method, "http://\(server.gateway)\(path)", fields: ["Content-Type: application/json"], body: method == "DELETE" ? nil : "{}"
+            )
             #expect([200, 201, 202, 204].contains(sent.status), "\(method) \(path): \(sent.status)")
         }
         let operations = try await server.operations()

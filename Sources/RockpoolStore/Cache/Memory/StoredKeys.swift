@@ -1,7 +1,6 @@
 // The keys and paths that may be stored, so that a new URL, and a write to it, ask no disk (docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
-import Logging
 import Synchronization
 
 /// Fingerprints of the keys and of the URLs without query under which entries are stored, four bytes each. What is not among them is not
@@ -24,7 +23,7 @@ final class StoredKeys: Sendable {
     }
 
     /// The number of fingerprints out of date that are not worth a reading.
-    private static let slack = 65_536
+    private static let slackCount = 65_536
 
     private let state = Mutex(State())
 
@@ -76,7 +75,7 @@ final class StoredKeys: Sendable {
             state.withLock { state in
                 let stored = state.stored ?? Names()
                 let known = Names(keys: read.keys.union(stored.keys), paths: read.paths.union(stored.paths))
-                (state.known, state.stored, state.limit) = (known, nil, 2 * known.keys.count + Self.slack)
+                (state.known, state.stored, state.limit) = (known, nil, 2 * known.keys.count + Self.slackCount)
             }
         } catch {
             state.withLock { $0.stored = nil }
@@ -87,19 +86,6 @@ final class StoredKeys: Sendable {
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
     private static func fingerprint(ofPath url: String) -> UInt32 {
-        UInt32(truncatingIfNeeded: CacheStore.path(of: url).hashValue)
-    }
-}
-
-extension CacheStore {
-    /// Reads the stored keys in the background; until that has ended, every lookup asks the database.
-    func readKeysInBackground() {
-        keyReading.withLock { reading in
-            reading = Task { [keys, database, queue, logger] in
-                do { try await keys.read(from: database, by: queue) } catch is CancellationError {} catch is QueueClosed {} catch {
-                    logger.debug("the stored keys are not read", metadata: ["why": "\(error)"])
-                }
-            }
-        }
+        UInt32(truncatingIfNeeded: String(url.prefix { $0 != "?" }).hashValue)
     }
 }
