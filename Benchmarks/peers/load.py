@@ -22,6 +22,7 @@ HEADERS = {
 SCRIPT = """
 wrk.headers = {{ {headers} }}
 wrk.path = "{path}"
+{method}
 {numbered}
 function done(summary, latency, requests)
     local errors = summary.errors
@@ -75,7 +76,7 @@ def run(proxy, workload, path, seconds, core, folder, tag=None):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     load = h2load if workload.protocol == "h2" else wrk
     scheme = "http" if workload.protocol == "http" else "https"
-    counted = load(f"{scheme}://127.0.0.1:{port}", target, fields, workload.distinct, seconds, core, folder)
+    counted = load(f"{scheme}://127.0.0.1:{port}", target, fields, workload, seconds, core, folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     requests, size, microseconds, p50, p99, errors = counted
     if errors or not requests:
@@ -84,12 +85,13 @@ def run(proxy, workload, path, seconds, core, folder, tag=None):
     return Load(requests, size, microseconds / 1e6, p50 / 1000, p99 / 1000, 0, cpu)
 
 
-def wrk(origin, target, fields, distinct, seconds, core, folder):
+def wrk(origin, target, fields, workload, seconds, core, folder):
     """The counters of one run of wrk: requests, bytes, microseconds, p50 and p99 in microseconds, errors."""
     headers = ", ".join(f"""["{name}"] = '{value}'""" for name, value in fields.items())
     script = os.path.join(folder, "load.lua")
     with open(script, "w") as file:
-        file.write(SCRIPT.format(headers=headers, path=target, numbered=NUMBERED if distinct else ""))
+        method = f"wrk.method = 'POST'; wrk.body = '{workload.body}'" if workload.body else ""
+        file.write(SCRIPT.format(headers=headers, path=target, method=method, numbered=NUMBERED if workload.distinct else ""))
     command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", script, f"{origin}/"]
     output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
     found = [line.split()[1:] for line in output.stdout.splitlines() if line.startswith("RESULT ")]
@@ -147,6 +149,10 @@ def at_rate(proxy, workload, rate, seconds, core, folder, tag=None):
         ["-m4"] if workload.protocol == "h2" else ["--h1"]
     )
     command = h2load_command(request_fields(workload, host, tag), core, log) + options + [f"{scheme}://127.0.0.1:{port}{target}"]
+    if workload.body:
+        with open(os.path.join(folder, "body"), "w") as file:
+            file.write(workload.body)
+        command += ["-d", file.name]
     output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
     _, _, failed = counters(output.stdout, output.stderr, proxy.name)
     if failed:

@@ -22,10 +22,12 @@ def fetch(proxy, workload, path, tag=None):
     else:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
+        connection.putrequest(workload.method, target, skip_host=True, skip_accept_encoding=True)
         for name, value in load.request_fields(workload, host, tag).items():
             connection.putheader(name, value)
-        connection.endheaders()
+        if workload.body:
+            connection.putheader("Content-Length", str(len(workload.body)))
+        connection.endheaders(workload.body.encode() or None)
         response = connection.getresponse()
         return response.status, response.headers, response.read()
     finally:
@@ -50,7 +52,7 @@ def fetch_h2(url, fields):
 def check(proxy, workload, path, digest, hit, tag=None):
     """Checks one response: the origin's body byte for byte, and a hit or miss as `hit` states (None: either)."""
     status, headers, body = fetch(proxy, workload, path, tag)
-    if status not in (200, 206, 304) or hashlib.sha256(body).hexdigest() != digest:
+    if status not in (200, 204, 206, 304) or hashlib.sha256(body).hexdigest() != digest:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {status} with {len(body)} bytes, not the origin's answer")
     if hit is not None and proxy.is_hit(headers) != hit:
         says = headers.get("Cache-Status") or headers.get("X-Cache")

@@ -1,5 +1,6 @@
 """The workloads, and the targets of docs/architecture.md#speed."""
 
+import json
 from dataclasses import dataclass, field
 
 
@@ -29,7 +30,12 @@ class Workload:
     conditional: bool = False  # with the ETag of the stored response, so that the answer is a 304
     digest: str = ""  # of the body that each response has, if it is not the whole
     is_stale: bool = False  # of an origin that is stopped, so that each response is stale
+    body: str = ""  # of a POST; a GET without one
     protocol: str = "http"  # or tls: HTTP/1.1 over TLS; or h2: HTTP/2 over TLS
+
+    @property
+    def method(self):
+        return "POST" if self.body else "GET"
 
     @property
     def distinct(self):
@@ -57,7 +63,18 @@ ALL = {
         Workload("hit-100k", "hit, 100 KB", "/hit/100k", "100k", "hit", (Target("rate", "nginx", 1),)),
         Workload("hit-1m", "hit, 1 MB", "/hit/1m", "1m", "hit", (Target("rate", "nginx", 1),)),
         Workload("pass-1k", "pass-through, 1 KB", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),)),
-        Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store"),
+        Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store", (Target("cpu", "nginx", 2),)),
+        Workload(
+            "post",
+            "POST passed on",
+            "/write/1",
+            "1k",
+            "pass",
+            (Target("cpu", "nginx", 4),),
+            fields={"Content-Type": "application/json"},
+            body=json.dumps({"title": "low water", "body": "x" * 80}),
+            digest="empty",
+        ),
         hit("bearer-1k", "hot hit, 1 KB, bearer token", Target("cpu", "nginx", 0.75), fields=BEARER),
         hit("cookie-1k", "hot hit, 1 KB, cookie", Target("cpu", "nginx", 0.75), fields={"Cookie": "session=8f14e45fceea167a; theme=dark"}),
         hit("key-1k", "hot hit, 1 KB, API key", Target("cpu", "nginx", 0.75), fields={"X-Api-Key": "8f14e45fceea167a5a36dedd4bea2543"}),
@@ -84,6 +101,6 @@ SECURE_PROXIES = ("rockpool", "nginx")
 def supports(proxy, workload):
     """True if the proxy can serve the workload."""
     # Squid and Varnish do not reuse a response for requests with a credential as they are packaged.
-    if workload.protocol != "http" or workload.is_stale or workload.fields:
+    if workload.protocol != "http" or workload.is_stale or workload.fields.keys() - {"Content-Type"}:
         return proxy in SECURE_PROXIES
     return not workload.forward or proxy in FORWARD_PROXIES

@@ -116,7 +116,8 @@ struct OperationListReport: TabularReport, Hashable {
                 columns: [.id("ID"), .text("STATE"), .text("REQUEST"), .number("ATTEMPTS"), .text("ACCEPTED"), .text("WHY")],
                 rows: zip(ids, items).map { id, operation in
                     [
-                        .init(id), operation.stateCell, "\(operation.method) \(operation.url)", "\(operation.attempts ?? 0)",
+                        .init(id), operation.stateCell, "\(operation.method) \(ForPeople.target(operation.url))",
+                        "\(operation.attempts ?? 0)",
                         .init(ForPeople.age(operation.acceptedAt)), .init(operation.why),
                     ]
                 }), purges,

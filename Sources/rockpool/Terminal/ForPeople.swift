@@ -38,6 +38,14 @@ enum ForPeople {
         return ids.map { String($0.suffix(length)) }
     }
 
+    /// A URL for a list: on a terminal its path and query alone, because the line is short.
+    static func target(_ url: String, on display: Display = .output) -> String {
+        guard display.isTerminal, let host = url.firstRange(of: "://")?.upperBound, let path = url[host...].firstIndex(of: "/") else {
+            return url
+        }
+        return String(url[path...])
+    }
+
     /// A ratio from 0 to 1 as a percentage with one decimal.
     static func percent(_ ratio: Double) -> String {
         guard ratio.isFinite, ratio.magnitude < 1e6 else { return "–" }
