@@ -25,7 +25,7 @@ import Testing
             let upstream = try #require(online["upstreams"]?.array?.first)
             #expect(upstream["name"]?.string == "notes" && upstream["reachability"]?.string == "online")
             #expect(upstream["origin"]?.string == "http://127.0.0.1:\(world.api.port)")
-            #expect(names(upstream) == ["bandwidth", "lastError", "name", "origin", "reachability", "since"])
+            #expect(names(upstream) == ["bandwidth", "lastError", "mode", "name", "origin", "reachability", "since"])
             await world.goOffline()
             _ = try await world.queued("POST", "/v1/notes", body: "{}")
             let offline = try #require(try await world.server.get("/v1/status").json)
