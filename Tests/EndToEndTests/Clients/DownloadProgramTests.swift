@@ -15,7 +15,7 @@ private func has(_ programs: String...) -> Bool {
     @Test(.enabled(if: has("aria2c"), "aria2c is not installed")) func aria2cFetchesEachByteOnce() async throws {
         // aria2c divides into pieces of 1 MiB at least.
         let (size, scratch) = (8_000_000, try Scratch())
-        let site = try await RangeSite.start(bytes: size, freshness: "no-cache")
+        let site = try await RangeSite.start(bytes: size, freshness: "no-cache", pause: .zero)
         let server = try await ServerProcess.start(ServerSettings(upstream: site.port))
         let download = { (name: String) in
             let options = ["-q", "--no-conf", "-x4", "-s4", "-k1M", "--file-allocation=none", "-d", scratch.path, "-o", name]
