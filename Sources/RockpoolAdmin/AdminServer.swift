@@ -15,6 +15,7 @@ package struct AdminServer: Service {
     private let engine: Engine
     private let cleaner: Cleaner
     private let puller: Puller
+    private let notices: NoticeSender?
     private let settings: AdminSettings
     let socketPath: String
     private let token: String
@@ -33,6 +34,7 @@ package struct AdminServer: Service {
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
+    /// - notices: sends tests of notices; nil without them.
     /// - socketPath: where the Unix socket is made; a stale one is replaced.
     /// - doors: the addresses that clients are set up with; nil without proxy listeners.
     /// - facts: the parts of the process that the API shows and reloads.
@@ -41,7 +43,8 @@ package struct AdminServer: Service {
     /// - descriptors: the budget from which the number of connections follows.
     /// - onBound: called with the bound address once both listeners are open.
     package init(
-        engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
+        engine: Engine, cleaner: Cleaner, puller: Puller, notices: NoticeSender? = nil, settings: AdminSettings, socketPath: String,
+        token: String, startedAt: Timestamp,
         doors: ClientEndpoints? = nil, facts: ServerFacts = ServerFacts(), timeouts: ClientTimeouts = ClientTimeouts(),
         allowed: [CIDR] = [],
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
@@ -49,6 +52,7 @@ package struct AdminServer: Service {
         self.engine = engine
         self.cleaner = cleaner
         self.puller = puller
+        self.notices = notices
         self.settings = settings
         self.socketPath = socketPath
         self.token = token
@@ -149,8 +153,8 @@ package struct AdminServer: Service {
         EventRoutes(feed: feed).add(to: router)
         RequestRoutes(exchanges: engine.exchanges, statistics: engine.statistics, followers: followers, now: now).add(to: router)
         MetricsRoute(
-            cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,
-            feed: feed, now: now
+            cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
+            measures: engine.notifier.measures, startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)
@@ -165,6 +169,7 @@ package struct AdminServer: Service {
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
         SyncRoutes(data: data, commands: commands, puller: puller).add(to: router)
+        if let notices { NotifyRoutes(sender: notices, data: data, active: active, events: engine.events).add(to: router) }
         if let doors {
             ClientRoutes(active: active, doors: doors).add(to: router)
             SetupRoutes(certificatePath: doors.certificatePath).add(to: router)

@@ -64,7 +64,7 @@ package final class Engine: Sendable {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
         exchanges = ExchangeRing(start: now())
-        reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
+        reachability = ReachabilityTable(upstreams: RouteTable(configuration).upstreams, now: now())
         credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
             if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
         }
@@ -162,7 +162,8 @@ package final class Engine: Sendable {
         var exchange = exchange
         let wishes: WritePreferences
         do {
-            wishes = try WritePreferences(taking: &exchange.request.fields, now: now())
+            wishes = try WritePreferences(
+                taking: &exchange.request.fields, now: now(), callbacks: configuration.callbacks.origins)
         } catch {
             trace.record(.refused(problem: error.problem))
             return Reply(Problem(error), trace)

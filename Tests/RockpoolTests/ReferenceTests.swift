@@ -64,6 +64,8 @@ import Testing
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]
         configuration.via = [ParentRule()]
+        configuration.notify = [NoticeRule()]
+        configuration.notify[0].webhook = WebhookSettings(url: "", secretFile: "")
         return configuration
     }
 }

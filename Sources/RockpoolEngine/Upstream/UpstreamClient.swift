@@ -62,6 +62,8 @@ package final class UpstreamClient: Sendable {
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
+        // A queued write keeps its callback.
+        request.head.fields[.rockpoolCallback] = nil
         request.isDeclared = upstream != nil
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)

@@ -5,7 +5,7 @@ extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
         storageContradictions() + categoryContradictions() + listenerContradictions() + sharedGatewayContradictions()
-            + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
+            + noticeContradictions() + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
 
@@ -125,6 +125,25 @@ extension Configuration {
             if let own {
                 found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is Rockpool's own listener, \(own.key)"))
             }
+        }
+        return found
+    }
+}
+
+extension Configuration {
+    /// Rules that tell nobody or in two ways at once, and callbacks that cannot be signed.
+    private func noticeContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        for (index, rule) in notify.enumerated() {
+            let key = "notify[\(index)]"
+            if rule.wayCount != 1 { found.append(Contradiction(key, "needs exactly one of command, webhook and desktop: true")) }
+            if rule.on.isEmpty { found.append(Contradiction("\(key).on", "is empty; leave it out for every event that needs a person")) }
+            if let program = rule.command.first, !program.hasPrefix("/") {
+                found.append(Contradiction("\(key).command", "\"\(program)\" is not a full path, such as /usr/local/bin/alarm"))
+            }
+        }
+        if !callbacks.origins.isEmpty, callbacks.secretFile == nil {
+            found.append(Contradiction("callbacks.secret_file", with: "callbacks.origins", "is missing; callbacks are always signed"))
         }
         return found
     }

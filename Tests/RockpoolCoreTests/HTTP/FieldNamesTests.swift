@@ -30,6 +30,8 @@ import Testing
         (HTTPField.Name.rockpoolDependsOn, "Rockpool-Depends-On"),
         (HTTPField.Name.rockpoolGroup, "Rockpool-Group"),
         (HTTPField.Name.rockpoolNoMerge, "Rockpool-No-Merge"),
+        (HTTPField.Name.rockpoolCallback, "Rockpool-Callback"), (HTTPField.Name.webhookID, "webhook-id"),
+        (HTTPField.Name.webhookTimestamp, "webhook-timestamp"), (HTTPField.Name.webhookSignature, "webhook-signature"),
         (HTTPField.Name.rockpoolLocalID, "Rockpool-Local-Id"),
         (HTTPField.Name.rockpoolPending, "Rockpool-Pending"),
         (HTTPField.Name.rockpoolDirty, "Rockpool-Dirty"), (.rockpoolListed, "Rockpool-Listed"),

@@ -63,6 +63,9 @@ extension ScalarFormat where Value == String {
     /// The name of a header field.
     static let fieldName = text("the name of a header field") { $0.isToken }
 
+    /// The URL of a receiver of messages.
+    static let webhookURL = text("a URL such as https://hooks.example.com/rockpool") { (try? RequestHead(url: $0)) != nil }
+
     static let tlsVersion = words(["1.2", "1.3"])
 }
 

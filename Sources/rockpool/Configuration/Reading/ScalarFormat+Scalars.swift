@@ -20,6 +20,9 @@ extension ScalarFormat where Value == String {
             show: { .text($0) })
     }
 
+    /// A program or one of its arguments.
+    static let argument = text("a program or an argument") { !$0.isEmpty && !$0.contains("\0") }
+
     /// A file system path; `~` is the home directory.
     static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
 }
