@@ -1,9 +1,10 @@
 // Announces events of the outbox and exceeded limits: to operators by the rules of `notify`, to clients by their callbacks
 // (docs/guide/operating.md#alarms, docs/outbox.md#callbacks).
+import HTTPTypes
 import Logging
-package import RockpoolCore
+import RockpoolCore
 import RockpoolStore
-package import ServiceLifecycle
+import ServiceLifecycle
 import Synchronization
 
 /// Reads the outbox's log in order. The position is stored after its events were announced, so that none is lost by a crash.

@@ -1,7 +1,7 @@
 // Gives a notice to its receiver (docs/guide/operating.md#alarms).
 import Logging
 package import RockpoolCore
-package import RockpoolStore
+import RockpoolStore
 
 /// Sends notices: webhooks through the outbox, the others to programs of this machine.
 package struct NoticeSender: Sendable {

@@ -21,6 +21,7 @@ struct Server: Sendable {
     private let puller: Puller
     private let resolver: ConflictResolutionService
     private let announcer: Announcer
+    private let metered: MeteredWatch
     private let origin: CurlOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
@@ -53,6 +54,7 @@ struct Server: Sendable {
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
             accessLog: AccessLog().write)
+        engine.traces.setVersion(Version.number)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()
@@ -98,7 +100,8 @@ struct Server: Sendable {
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
             prober: Prober(engine: engine, replayer: replayer),
-            puller: puller, resolver: resolver, announcer: announcer, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+            puller: puller, resolver: resolver, announcer: announcer,
+            metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
     /// Distributes the descriptors that the system allows. Throws `CommandFailure` if there are too few to serve.
@@ -158,7 +161,8 @@ struct Server: Sendable {
         let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, data: engine.data)] } ?? []
         let services: [any Service] =
             [
-                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, replayer,
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, metered,
+                engine.traces, replayer,
                 ListenerService(listeners: listeners),
             ] + watch
         var quiet = logger

@@ -48,6 +48,22 @@ extension HTTPField.Name {
     /// Digests of a body or its representation (RFC 9530, and the fields that it replaces).
     package static let digests = [listed("Content-MD5"), listed("Content-Digest"), listed("Repr-Digest"), listed("Digest")]
 
+    /// draft-ietf-httpapi-ratelimit-headers; the two below are those of its first versions.
+    package static let rateLimit = listed("RateLimit")
+    /// Requests that are left.
+    package static let rateLimitRemaining = listed("RateLimit-Remaining")
+    /// Seconds until the full number is available again.
+    package static let rateLimitReset = listed("RateLimit-Reset")
+    /// As `RateLimit-Remaining`; never registered.
+    package static let xRateLimitRemaining = listed("X-RateLimit-Remaining")
+    /// Seconds, or a Unix time.
+    package static let xRateLimitReset = listed("X-RateLimit-Reset")
+
+    /// W3C Trace Context.
+    package static let traceparent = listed("traceparent")
+    /// W3C Trace Context.
+    package static let tracestate = listed("tracestate")
+
     // Standard Webhooks 1.0.0.
     /// The id of a message, the same in every sending.
     package static let webhookID = listed("webhook-id")

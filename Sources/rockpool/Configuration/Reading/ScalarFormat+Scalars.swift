@@ -71,6 +71,10 @@ extension ScalarFormat where Value == TimeSpan {
     static let span = duration.requiring("longer than 0s") { $0 > .zero }
 }
 
+extension ScalarFormat where Value == DayHours {
+    static let dayHours = ScalarFormat("hours of the day such as 01:00-06:00", show: { .text($0.description) }) { DayHours($0) }
+}
+
 extension ScalarFormat {
     /// A number with a unit; the unit's parse error is passed on.
     private static func quantity(

@@ -15,6 +15,14 @@ extension NoticeRule {
     ])
 }
 
+extension TracingSettings {
+    static let section = Section<TracingSettings>([
+        .value("url", field: \.url, as: .collector).required,
+        .value("sample", field: \.samplePercent, as: .percent),
+        .value("service", field: \.service, as: .name),
+    ])
+}
+
 extension WebhookSettings {
     static let section = Section<WebhookSettings>([
         .value("url", field: \.url, as: .webhookURL).required,
