@@ -154,7 +154,7 @@ package struct AdminServer: Service {
         RequestRoutes(exchanges: engine.exchanges, statistics: engine.statistics, followers: followers, now: now).add(to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
-            measures: engine.notifier.measures, startedAt: startedAt, facts: facts, feed: feed, now: now
+            measures: engine.notifier.measures, traces: engine.traces, startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)

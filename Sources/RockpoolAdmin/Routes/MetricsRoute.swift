@@ -13,6 +13,7 @@ struct MetricsRoute {
     let reachability: ReachabilityTable
     let statistics: Statistics
     let measures: OutboxMeasures
+    let traces: TraceExporter
     let startedAt: Timestamp
     let facts: ServerFacts
     let feed: EventFeed
@@ -40,6 +41,7 @@ struct MetricsRoute {
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
+        addTraces(to: &metrics)
         metrics.add("rockpool_event_streams", kind: .gauge, help: "Open streams of /v1/events.", value: feed.listenerCount)
         return metrics.text
     }
@@ -126,6 +128,13 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_config_last_reload_success_timestamp_seconds", kind: .gauge, help: "When the configuration in force was read.",
             value: reload.at.milliseconds / 1000)
+    }
+
+    private func addTraces(to metrics: inout MetricsText) {
+        let counts = traces.counts
+        metrics.add(
+            "rockpool_traced_exchanges_total", kind: .counter, help: "Exchanges whose spans were sent, or dropped.", by: "outcome",
+            values: [("sent", counts.sent), ("dropped", counts.dropped)])
     }
 
     private func addUpstreams(to metrics: inout MetricsText) {
