@@ -29,6 +29,7 @@ package struct AdminServer: Service {
     private let facts: ServerFacts
     private let codes = DashboardCodes()
     private let recorder: OperationRecorder
+    private let history: StorageHistory
     private let followers = FollowerCount(limit: 32)
     private let bound = BoundAddress()
     private let onBound: @Sendable (HostAndPort) -> Void
@@ -62,6 +63,7 @@ package struct AdminServer: Service {
             stats: StatsDocument(engine: engine, startedAt: startedAt), events: engine.events,
             streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
         recorder = OperationRecorder(engine: engine)
+        history = StorageHistory(cache: engine.cache, data: engine.data, now: engine.now)
         self.timeouts = timeouts
         self.allowed = allowed
         self.descriptors = descriptors
@@ -92,6 +94,7 @@ package struct AdminServer: Service {
         async let _ = feed.run()
         async let _ = recorder.run()
         async let _ = followers.run()
+        async let _ = history.run()
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
@@ -158,7 +161,7 @@ package struct AdminServer: Service {
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)
-        StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, now: now).add(to: router)
+        StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, history: history, now: now).add(to: router)
         NetworkRoutes(
             active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting,
             signedArrivals: engine.signedArrivals, events: engine.events, now: now

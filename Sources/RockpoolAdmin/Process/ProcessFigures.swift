@@ -6,7 +6,7 @@ import RockpoolCore
 enum ProcessFigures {
     static func add(to metrics: inout MetricsText, startedAt: Timestamp) {
         var usage = rusage()
-        if unsafe getrusage(RUSAGE_SELF, &usage) == 0 {
+        if unsafe getrusage(RUSAGE_SELF.rawValue, &usage) == 0 {
             metrics.add(
                 "process_cpu_seconds_total", kind: .counter, help: "Time of the processor in user and system mode.",
                 value: usage.ru_utime.seconds + usage.ru_stime.seconds)

@@ -1,5 +1,5 @@
 // Facts of the process that the admin API serves for commands, which have only the socket (docs/reference/admin-api.md#server).
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 /// The process around the engine: its version, its places, and its configuration.

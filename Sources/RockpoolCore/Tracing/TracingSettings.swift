@@ -1,4 +1,5 @@
 // Where traces are sent (docs/reference/configuration.md#tracing).
+import HTTPTypes
 
 /// The collector of spans.
 package struct TracingSettings: Hashable, Sendable {

@@ -70,8 +70,8 @@ package final class RequestBudgets: Sendable {
     /// The minute of the day in local time.
     private static func minuteOfDay(at moment: Timestamp) -> Int {
         var seconds = time_t(moment.milliseconds / 1000)
-        var local = tm()
+        var local = unsafe tm()
         unsafe localtime_r(&seconds, &local)
-        return Int(local.tm_hour) * 60 + Int(local.tm_min)
+        return unsafe Int(local.tm_hour) * 60 + Int(local.tm_min)
     }
 }

@@ -1,5 +1,6 @@
 // Messages of Rockpool's own as they are sent: signed anew each time (docs/outbox.md#messages).
 import HTTPTypes
+import NIOCore
 import RockpoolCore
 import RockpoolStore
 
@@ -18,7 +19,7 @@ extension OutboundWrites {
             for field in try WebhookSignature(secretFile: file).fields(id: operation.idempotencyKey, at: now(), body: body) {
                 head.fields[field.name] = field.value
             }
-            return OutboundWrite(head: head, body: .bytes(.init(bytes: body)), resource: nil, needsFreshConnection: false)
+            return OutboundWrite(head: head, body: .bytes(ByteBuffer(bytes: body)), resource: nil, needsFreshConnection: false)
         } catch {
             throw DispatchBlocked(
                 disposition: Disposition(

@@ -11,6 +11,17 @@ extension Configuration {
 
     private func storageContradictions() -> [Contradiction] {
         var found: [Contradiction] = []
+        for (key, bound) in [("storage.cache_limit", storage.cacheBound), ("storage.data_limit", storage.dataBound)] {
+            if case .share(let percent) = bound, storage.limit == nil {
+                found.append(Contradiction(key, with: "storage.limit", "\(percent)% is a share of storage.limit, which is missing"))
+            }
+        }
+        guard found.isEmpty else { return found }
+        let sum = storage.cacheLimit + storage.dataLimit
+        if let limit = storage.limit, sum > limit {
+            found.append(
+                Contradiction("storage.limit", with: "storage.cache_limit", "cache_limit and data_limit are \(sum) together, more than \(limit)"))
+        }
         if storage.dataLimit < .mb(8) {
             found.append(Contradiction("storage.data_limit", "\(storage.dataLimit) is too little, at least 8 MB are needed"))
         }

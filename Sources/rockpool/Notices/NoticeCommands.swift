@@ -27,7 +27,7 @@ struct NoticeCommands: LocalNotices {
         let file = FileManager.default.temporaryDirectory.path
         // A file as input: a program that does not read it blocks nothing.
         var template = Array("\(file)/rockpool-notice-XXXXXX".utf8CString)
-        let descriptor = mkostemp(&template, O_CLOEXEC)
+        let descriptor = mkstemp(&template)
         guard descriptor >= 0 else { throw CommandFailure(.failed, "no temporary file: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
         unlink(template)
@@ -57,7 +57,11 @@ struct NoticeCommands: LocalNotices {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+        // None of the server's files and sockets; a number that is closed by then is no error.
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        for number in open.compactMap({ Int32($0) }) where number > STDERR_FILENO {
+            posix_spawn_file_actions_addclose(&actions, number)
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

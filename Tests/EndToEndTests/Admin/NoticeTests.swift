@@ -1,5 +1,6 @@
 // Notices to operators and callbacks to clients, of the real binary (docs/guide/operating.md#alarms, docs/outbox.md#callbacks).
 import Foundation
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -1,5 +1,6 @@
 // Spans of the real binary, taken by a small collector (docs/guide/operating.md#traces).
 import Foundation
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -43,8 +44,9 @@ import Testing
             #expect(fetch["parentSpanId"]?.string == whole["spanId"]?.string && fetch["spanId"]?.string == sent.spanID)
             #expect(text(whole, "rockpool.verdict") != nil && text(whole, "rockpool.upstream") == "notes")
             #expect(whole["events"]?.array?.compactMap { $0["name"]?.string }.contains("fetched") == true)
-            let (start, end) = (whole["startTimeUnixNano"]?.string.flatMap { Int64($0) }, whole["endTimeUnixNano"]?.string.flatMap { Int64($0) })
-            #expect(try #require(start) <= #require(end))
+            let start = try #require(whole["startTimeUnixNano"]?.string.flatMap { Int64($0) })
+            let end = try #require(whole["endTimeUnixNano"]?.string.flatMap { Int64($0) })
+            #expect(start <= end)
             let body = collector.messages.map(\.body).joined()
             #expect(body.contains("\"service.name\"") && body.contains("REDACTED") && !body.contains("planted"))
             #expect(collector.messages.allSatisfy { $0.start == "POST /v1/traces HTTP/1.1" && $0.head["content-type"] == "application/json" })

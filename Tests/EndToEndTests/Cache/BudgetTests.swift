@@ -1,5 +1,6 @@
 // Budgets of the real binary (docs/caching.md#budgets).
 import Foundation
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

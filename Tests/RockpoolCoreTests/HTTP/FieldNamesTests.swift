@@ -30,7 +30,6 @@ import Testing
         (HTTPField.Name.rockpoolDependsOn, "Rockpool-Depends-On"),
         (HTTPField.Name.rockpoolGroup, "Rockpool-Group"),
         (HTTPField.Name.rockpoolNoMerge, "Rockpool-No-Merge"),
-        (HTTPField.Name.traceparent, "traceparent"), (HTTPField.Name.tracestate, "tracestate"),
         (HTTPField.Name.rateLimit, "RateLimit"), (HTTPField.Name.rateLimitRemaining, "RateLimit-Remaining"),
         (HTTPField.Name.rateLimitReset, "RateLimit-Reset"), (HTTPField.Name.xRateLimitRemaining, "X-RateLimit-Remaining"),
         (HTTPField.Name.xRateLimitReset, "X-RateLimit-Reset"),

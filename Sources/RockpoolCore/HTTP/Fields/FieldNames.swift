@@ -59,11 +59,6 @@ extension HTTPField.Name {
     /// Seconds, or a Unix time.
     package static let xRateLimitReset = listed("X-RateLimit-Reset")
 
-    /// W3C Trace Context.
-    package static let traceparent = listed("traceparent")
-    /// W3C Trace Context.
-    package static let tracestate = listed("tracestate")
-
     // Standard Webhooks 1.0.0.
     /// The id of a message, the same in every sending.
     package static let webhookID = listed("webhook-id")
