@@ -19,9 +19,13 @@ package struct RateLimitFields: Hashable, Sendable {
         let isOld = items.contains { $0.contains("remaining=") }
         let statements = isOld ? [items.joined(separator: ";")] : items.map(String.init)
         var found = statements.compactMap { Self.statement($0) }
-        for (remaining, reset) in [(HTTPField.Name.rateLimitRemaining, HTTPField.Name.rateLimitReset), (.xRateLimitRemaining, .xRateLimitReset)]
+        for (remaining, reset) in [
+            (HTTPField.Name.rateLimitRemaining, HTTPField.Name.rateLimitReset), (.xRateLimitRemaining, .xRateLimitReset),
+        ]
         where found.isEmpty {
-            if let left = fields[remaining].flatMap({ Int64($0) }), let time = fields[reset].flatMap({ Int64($0) }) { found = [(left, time)] }
+            if let left = fields[remaining].flatMap({ Int64($0) }), let time = fields[reset].flatMap({ Int64($0) }) {
+                found = [(left, time)]
+            }
         }
         guard let least = found.min(by: { $0.remaining < $1.remaining }), least.remaining >= 0, least.reset >= 0 else { return nil }
         remaining = Int(clamping: least.remaining)

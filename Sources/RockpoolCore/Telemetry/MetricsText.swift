@@ -16,7 +16,9 @@ package struct MetricsText: Sendable {
     }
 
     /// Appends one family with a sample for each value of a label; the values must be few.
-    package mutating func add(_ name: String, kind: Kind, help: String, by label: String, values: [(String, some Numeric & CustomStringConvertible)]) {
+    package mutating func add(
+        _ name: String, kind: Kind, help: String, by label: String, values: [(String, some Numeric & CustomStringConvertible)]
+    ) {
         begin(name, kind: kind, help: help)
         for (value, number) in values { sample(name, labels: [label: value], value: "\(number)") }
     }

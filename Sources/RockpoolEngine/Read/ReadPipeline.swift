@@ -55,26 +55,15 @@ package final class ReadPipeline: Sendable {
             let found = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
             context.trace.record(.looked(candidates: found.count))
             let rules = reuseContext(for: context, found: found)
-            let decision = withinBudget(
-                lookup.reuse(of: found.map(\.response), for: context.request, rules: rules, now: now()), of: found, rules: rules,
-                context: context)
+            var decision = lookup.reuse(of: found.map(\.response), for: context.request, rules: rules, now: now())
+            if decision.mayWait, rules.isReachable, upstreams.budgets.isSpent(for: context, now: now()) {
+                let absent = lookup.reuse(of: found.map(\.response), for: context.request, rules: rules.withoutUpstream, now: now())
+                decision = decision.orStale(absent)
+            }
             context.trace.record(.decided("\(decision.word) (\(decision.reason))"))
             let forwarding = Forwarding(found: found, rules: rules, reason: .uriMiss, epoch: lookups < 10 ? epoch : nil)
             if let reply = await reply(to: decision, for: &context, by: forwarding) { return reply }
         }
-    }
-
-    /// Prefers a stored response where the budget of the upstream is spent and the rules would permit it during an outage. A client that
-    /// demands a new one gets it.
-    private func withinBudget(_ decision: Reuse, of found: [CacheEntry], rules: ReuseContext, context: RequestContext) -> Reuse {
-        guard case .validate(_, _, _, let reason) = decision, reason == .stale || reason == .networkFirst, rules.isReachable,
-            upstreams.budgets.wait(for: context.isBehind ? .refresh : .live, at: context.plan.upstream, now: now()) != nil
-        else { return decision }
-        var absent = rules
-        absent.isReachable = false
-        let other = lookup.reuse(of: found.map(\.response), for: context.request, rules: absent, now: now())
-        guard case .stale(let index, let freshness, .offline) = other else { return decision }
-        return .stale(index, freshness, .budget)
     }
 
     private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {

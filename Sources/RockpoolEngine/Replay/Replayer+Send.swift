@@ -8,7 +8,7 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String) async throws -> ReplayMachine.Event {
-        if let held = try await heldByBudget(id) { return held }
+        if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
@@ -51,18 +51,6 @@ extension Replayer {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
-    }
-
-    /// Counts the write against the budget of its upstream. Where that is spent, pauses the upstream, and returns the event.
-    private func heldByBudget(_ id: String) async throws -> ReplayMachine.Event? {
-        let limited = active.routes.upstreams.contains { $0.rateLimit != nil }
-        guard limited else { return nil }
-        let operation = try await known(id)
-        guard operation.state == .pending, let upstream = active.routes.upstream(named: operation.upstream),
-            let until = upstreams.budgets.take(for: .replay, at: upstream, now: now())
-        else { return nil }
-        notifier.inbox.put(.paused(upstream: upstream.name, until: until))
-        return .failed(sequence: operation.sequence)
     }
 
     private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {

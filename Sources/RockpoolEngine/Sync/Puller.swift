@@ -100,7 +100,9 @@ package final class Puller: Service {
         for source in sources where isDue(source) {
             if upstreams.budgets.isMetered(source.upstream)
                 || upstreams.budgets.wait(for: .pull, at: source.upstream, now: now()) != nil
-            { continue }
+            {
+                continue
+            }
             if await mustWait(source) { continue }
             await pull(source, waitingForOthers: false, report: &report)
         }

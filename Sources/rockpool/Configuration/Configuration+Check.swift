@@ -20,7 +20,8 @@ extension Configuration {
         let sum = storage.cacheLimit + storage.dataLimit
         if let limit = storage.limit, sum > limit {
             found.append(
-                Contradiction("storage.limit", with: "storage.cache_limit", "cache_limit and data_limit are \(sum) together, more than \(limit)"))
+                Contradiction(
+                    "storage.limit", with: "storage.cache_limit", "cache_limit and data_limit are \(sum) together, more than \(limit)"))
         }
         if storage.dataLimit < .mb(8) {
             found.append(Contradiction("storage.data_limit", "\(storage.dataLimit) is too little, at least 8 MB are needed"))
@@ -142,7 +143,7 @@ extension Configuration {
 }
 
 extension Configuration {
-    /// Rules that tell nobody or in two ways at once, and callbacks that cannot be signed.
+    /// Rules of notices without a way or with several, and callbacks that cannot be signed.
     private func noticeContradictions() -> [Contradiction] {
         var found: [Contradiction] = []
         for (index, rule) in notify.enumerated() {

@@ -1,7 +1,7 @@
-// NetworkManager's view of the connection, by D-Bus (docs/caching.md#budgets).
+// The kind of the connection by NetworkManager, over D-Bus (docs/caching.md#budgets).
 import Dispatch
 
-/// Asks NetworkManager, if it runs.
+/// Queries NetworkManager, if it runs.
 enum NetworkManager {
     private static let name = "org.freedesktop.NetworkManager"
 

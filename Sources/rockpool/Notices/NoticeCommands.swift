@@ -7,7 +7,7 @@ import RockpoolEngine
 struct NoticeCommands: LocalNotices {
     /// After this time a program and its children are killed.
     private static let limit = Duration.seconds(30)
-    /// Where `notify-send` is looked for.
+    /// The directories that may hold `notify-send`.
     private static let directories = ["/usr/bin", "/usr/local/bin", "/bin"]
     /// Variables that a program gets; others may hold secrets.
     private static let passedOn = [

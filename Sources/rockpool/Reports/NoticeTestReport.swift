@@ -15,7 +15,8 @@ struct NoticeTestReport: TabularReport, Equatable {
     var tables: [TextTable] {
         let rows = items.map { item in
             [
-                TextTable.Cell(item.target), .init(item.outcome, item.outcome == "failed" ? .bad : item.outcome == "sent" ? .good : .warning),
+                TextTable.Cell(item.target),
+                .init(item.outcome, item.outcome == "failed" ? .bad : item.outcome == "sent" ? .good : .warning),
                 .init(item.detail ?? "–"),
             ]
         }

@@ -76,18 +76,13 @@ struct Server: Sendable {
                 try Reload.perform(on: engine, to: try load().configuration, logger: logger)
             }
         }
-        var facts = ServerFacts()
-        facts.version = Version.number
-        facts.configFile = loaded.file
-        (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
-        facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
-        facts.connections = { (listeners.connections.count, listeners.tunnelCount) }
+        var facts = Self.facts(of: loaded, engine: engine, listeners: listeners)
         facts.authorityExpiry = { (try? authority.load())?.notAfter }
-        facts.lastReload = { record.last }
-        facts.reload = reload
+        (facts.lastReload, facts.reload) = ({ record.last }, reload)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
-            engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin, socketPath: configuration.socketPath,
+            engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin,
+            socketPath: configuration.socketPath,
             token: token, startedAt: WallClock.now(),
             doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
             facts: facts, timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors,
@@ -101,7 +96,20 @@ struct Server: Sendable {
             engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
             prober: Prober(engine: engine, replayer: replayer),
             puller: puller, resolver: resolver, announcer: announcer,
-            metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+            metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
+            admin: admin, adminAddress: adminAddress, logger: logger)
+    }
+
+    /// What the admin API shows of the process.
+    private static func facts(of loaded: LoadedConfiguration, engine: Engine, listeners: Listeners) -> ServerFacts {
+        let storage = loaded.configuration.storage
+        var facts = ServerFacts()
+        facts.version = Version.number
+        facts.configFile = loaded.file
+        (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
+        facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        facts.connections = { (listeners.connections.count, listeners.tunnelCount) }
+        return facts
     }
 
     /// Distributes the descriptors that the system allows. Throws `CommandFailure` if there are too few to serve.

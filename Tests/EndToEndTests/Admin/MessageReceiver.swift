@@ -76,7 +76,9 @@ extension MessageReceiver.Message {
         let made = try await Command.run(
             "/usr/bin/openssl", ["dgst", "-sha256", "-mac", "HMAC", "-macopt", "hexkey:\(key)", "-r", signed])
         let digits = Array(made.output.prefix(64).utf8)
-        let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap { UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16) }
+        let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+        }
         return head["webhook-signature"] == "v1," + Data(bytes).base64EncodedString()
     }
 }

@@ -94,7 +94,8 @@ import Testing
 
     @Test func aCommandGetsTheNoticeAndTheTestReportsFailures() async throws {
         let scratch = try Scratch()
-        let script = try scratch.write("#!/bin/sh\necho \"$ROCKPOOL_SECRET\" > \(scratch.path)/env\ncat > \(scratch.path)/seen\n", to: "alarm")
+        let script = try scratch.write(
+            "#!/bin/sh\necho \"$ROCKPOOL_SECRET\" > \(scratch.path)/env\ncat > \(scratch.path)/seen\n", to: "alarm")
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: script)
         try await with(["command": [.string(script), "one two"]]) { server, _, _ in
             let id = try #require(try await send(1, to: server).first)
@@ -128,7 +129,9 @@ import Testing
         try await with(["on": ["oldest_pending", "away"], "oldest_pending": "1s", "away": "1s", "every": "1s"]) { server, receiver, _ in
             try await #expect(server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "notes"]).status < 300)
             _ = try await Curl.send("PUT", "http://\(server.gateway)/v1/notes/1", body: "{}")
-            try await eventually("the notice of the old write") { receiver.messages.contains { $0.json?["type"] == "rockpool.oldest_pending" } }
+            try await eventually("the notice of the old write") {
+                receiver.messages.contains { $0.json?["type"] == "rockpool.oldest_pending" }
+            }
             try await Task.sleep(for: .seconds(7))
             #expect(receiver.messages.count == 1, "an upstream that is switched off is not away: \(receiver.messages)")
             #expect(receiver.messages[0].json?["data"]?["summary"]?.string?.contains("has waited for") == true)
@@ -146,7 +149,8 @@ import Testing
         try await #expect(server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "notes"]).status < 300)
         let url = "http://\(server.gateway)/v1/notes/1"
         let json = "Content-Type: application/json"
-        let reply = try await Curl.send("PATCH", url, fields: [json, "Rockpool-Callback: \(receiver.url)?token=1"], body: #"{"title":"b"}"#)
+        let reply = try await Curl.send(
+            "PATCH", url, fields: [json, "Rockpool-Callback: \(receiver.url)?token=1"], body: #"{"title":"b"}"#)
         let id = try #require(reply["rockpool-operation"], "\(reply.heads)")
         for (field, status) in [("http://127.0.0.1:1/x", 403), ("https://elsewhere.example/x", 403), ("no url", 400), ("file:///x", 400)] {
             let refused = try await Curl.send("PATCH", url, fields: [json, "Rockpool-Callback: \(field)"], body: "{}")

@@ -39,7 +39,8 @@ import Testing
             #expect(sent.traceID == "0af7651916cd43dd8448eb211c80319c" && sent.spanID != "b7ad6b7169203331" && sent.isSampled)
             #expect(seen.fields[.tracestate] == "vendor=1")
             try await eventually("both spans") { spans(collector).count == 2 }
-            let whole = try #require(spans(collector).first { $0["kind"] == 2 }), fetch = try #require(spans(collector).first { $0["kind"] == 3 })
+            let whole = try #require(spans(collector).first { $0["kind"] == 2 }),
+                fetch = try #require(spans(collector).first { $0["kind"] == 3 })
             #expect(whole["parentSpanId"] == "b7ad6b7169203331" && whole["traceId"]?.string == sent.traceID)
             #expect(fetch["parentSpanId"]?.string == whole["spanId"]?.string && fetch["spanId"]?.string == sent.spanID)
             #expect(text(whole, "rockpool.verdict") != nil && text(whole, "rockpool.upstream") == "notes")
@@ -49,7 +50,8 @@ import Testing
             #expect(start <= end)
             let body = collector.messages.map(\.body).joined()
             #expect(body.contains("\"service.name\"") && body.contains("REDACTED") && !body.contains("planted"))
-            #expect(collector.messages.allSatisfy { $0.start == "POST /v1/traces HTTP/1.1" && $0.head["content-type"] == "application/json" })
+            #expect(
+                collector.messages.allSatisfy { $0.start == "POST /v1/traces HTTP/1.1" && $0.head["content-type"] == "application/json" })
         }
     }
 

@@ -9,7 +9,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct BudgetTests {
     @Test func readsBeyondTheBudgetAreServedStaleAndNoClientIsRefused() async throws {
-        let limit: JSONValue = ["rate_limit": ["requests": 6, "per": "1h"], "probe": .null, "routes": [["match": "/v1/notes/**", "category": "important"]]]
+        let limit: JSONValue = [
+            "rate_limit": ["requests": 6, "per": "1h"], "probe": .null, "routes": [["match": "/v1/notes/**", "category": "important"]],
+        ]
         try await World.with(upstream: limit) { world in
             _ = try await world.send("GET", "/v1/notes/1")
             // Six requests are the whole budget.

@@ -41,10 +41,11 @@ import Testing
         readings.absent = [("notes", .minutes(5), "connection_refused")]
         readings.oldest = ("id", "notes", .minutes(10), nil)
         let notices = readings.notices(for: rule)
-        #expect(notices.map(\.summary) == [
-            "A queued write to notes has waited for 10m", "The state directory holds 90% of storage.data_limit",
-            "notes has not answered for 5m: connection_refused",
-        ])
+        #expect(
+            notices.map(\.summary) == [
+                "A queued write to notes has waited for 10m", "The state directory holds 90% of storage.data_limit",
+                "notes has not answered for 5m: connection_refused",
+            ])
         #expect(standing.news(notices).count == 3)
         #expect(standing.news(notices).isEmpty)
         #expect(standing.news([]).isEmpty)

@@ -15,7 +15,8 @@ import Testing
 
     @Test(arguments: [
         "", "00", "00-\(trace)-\(span)", "ff-\(trace)-\(span)-01", "00-\(trace)-\(span)-01-more", "00-\(trace.uppercased())-\(span)-01",
-        "00-00000000000000000000000000000000-\(span)-01", "00-\(trace)-0000000000000000-01", "00-\(trace)-\(span)-1", "00-x\(trace)-\(span)-01",
+        "00-00000000000000000000000000000000-\(span)-01", "00-\(trace)-0000000000000000-01", "00-\(trace)-\(span)-1",
+        "00-x\(trace)-\(span)-01",
         "00-\(trace)-\(span)-zz",
     ]) func whatIsMalformedCountsAsAbsent(text: String) { #expect(TraceContext(text) == nil) }
 

@@ -65,7 +65,8 @@ extension DataStore {
         try await reading { db in
             var counts: [String: [OperationState: Int]] = [:]
             let rows = try Row.fetchAll(
-                db, sql: "SELECT upstream, state, count(*) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY upstream, state")
+                db,
+                sql: "SELECT upstream, state, count(*) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY upstream, state")
             for row in rows {
                 var columns = RowReader(row)
                 let upstream = try columns.next(String.self)
@@ -80,7 +81,8 @@ extension DataStore {
     package func openCount(upstream: String) async throws -> Int {
         try await reading { db in
             try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM op WHERE upstream = ? AND state NOT IN (\(OperationRow.endedStates))", arguments: [upstream]) ?? 0
+                db, sql: "SELECT count(*) FROM op WHERE upstream = ? AND state NOT IN (\(OperationRow.endedStates))", arguments: [upstream])
+                ?? 0
         }
     }
 }
