@@ -1,4 +1,5 @@
 // Notices: limits, folding and signatures (docs/guide/operating.md#alarms, docs/outbox.md#messages).
+import HTTPTypes
 import RockpoolCore
 import Testing
 
