@@ -14,6 +14,7 @@ struct Rockpool: AsyncParsableCommand {
             StorageCleanupCommand.self,
             CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
+            NotifyCommand.self,
             CACommand.self, ProxyPasswordCommand.self, TransparentCommand.self,
             EnvCommand.self,
             RunCommand.self, DoctorCommand.self, ConfigCommand.self, ReloadCommand.self, DashboardCommand.self, ServiceCommand.self,

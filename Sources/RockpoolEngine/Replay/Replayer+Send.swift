@@ -8,6 +8,7 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String) async throws -> ReplayMachine.Event {
+        if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
@@ -139,7 +140,7 @@ extension Replayer {
         for turn in 0... {
             do throws(TransferFailure) {
                 let answer = try await upstreams.send(
-                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection)
+                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)
                 guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {

@@ -12,9 +12,13 @@ package final class Listeners: Sendable {
     /// Upstream name → `host:port` of its gateway.
     package let gateways: [String: String]
     package let connections: OpenConnections
+    private let tunnels: OpenTunnels
     private let channels: [any Channel]
 
-    private init(proxy: String, gateways: [String: String], connections: OpenConnections, channels: [any Channel]) {
+    private init(
+        proxy: String, gateways: [String: String], connections: OpenConnections, tunnels: OpenTunnels, channels: [any Channel]
+    ) {
+        self.tunnels = tunnels
         self.proxy = proxy
         self.gateways = gateways
         self.connections = connections
@@ -62,12 +66,16 @@ package final class Listeners: Sendable {
                 for upstream in door.upstreams { gateways[upstream.name] = channel.boundAddress(door.listen) }
             }
             return Listeners(
-                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, channels: channels)
+                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections,
+                tunnels: dialer.tunnels, channels: channels)
         } catch {
             for channel in channels { try? await channel.close() }
             throw error
         }
     }
+
+    /// Open tunnels and upgraded connections.
+    package var tunnelCount: Int { tunnels.count }
 
     /// The listeners of the proxy besides its own.
     private static func others(of proxy: ProxySettings) -> [(name: String, address: String, role: ListenerRole)] {
