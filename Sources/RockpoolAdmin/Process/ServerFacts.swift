@@ -1,5 +1,5 @@
 // Facts of the process that the admin API serves for commands, which have only the socket (docs/reference/admin-api.md#server).
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 /// The process around the engine: its version, its places, and its configuration.
@@ -13,6 +13,8 @@ package struct ServerFacts: Sendable {
     package var proxy: String?
     /// The effective configuration as a JSON text.
     package var configuration: @Sendable () -> String = { "{}" }
+    /// Every key of the effective configuration with its value and its source, as items of a list.
+    package var values: @Sendable () -> [JSONValue] = { [] }
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
     package var reload: @Sendable () throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
 

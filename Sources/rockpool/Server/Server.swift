@@ -66,14 +66,19 @@ struct Server: Sendable {
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine, puller: puller)
+        let places = ConfigurationPlaces(loaded.places)
         let reload: @Sendable () throws -> ReloadOutcome = {
-            try Reload.perform(on: engine, to: try load().configuration, logger: logger)
+            let next = try load()
+            let outcome = try Reload.perform(on: engine, to: next.configuration, logger: logger)
+            places.set(next.places)
+            return outcome
         }
         var facts = ServerFacts()
         facts.version = Version.number
         facts.configFile = loaded.file
         (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
         facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
         facts.reload = reload
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
