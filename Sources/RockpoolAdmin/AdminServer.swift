@@ -102,7 +102,8 @@ package struct AdminServer: Service {
             do {
                 try await group.next()
             } catch let error as IOError {
-                throw AdminFailure("cannot listen on \(settings.listen): \(error)")
+                let cause = error.errnoCode == EADDRINUSE ? PortOwner.words(forPort: place.port) : "\(error)"
+                throw AdminFailure("cannot listen on \(settings.listen): \(cause)")
             }
             group.cancelAll()
         }
@@ -154,13 +155,14 @@ package struct AdminServer: Service {
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
         EventRoutes(feed: feed).add(to: router)
-        RequestRoutes(exchanges: engine.exchanges, statistics: engine.statistics, followers: followers, now: now).add(to: router)
+        RequestRoutes(exchanges: engine.exchanges, active: active, statistics: engine.statistics, followers: followers, now: now).add(
+            to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
             measures: engine.notifier.measures, traces: engine.traces, startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
-        ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)
+        ConflictRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, history: history, now: now).add(to: router)
         NetworkRoutes(
             active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting,

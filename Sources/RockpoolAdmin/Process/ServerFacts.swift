@@ -19,6 +19,8 @@ package struct ServerFacts: Sendable {
     package var lastReload: @Sendable () -> (at: Timestamp, isGood: Bool)? = { nil }
     /// The effective configuration as a JSON text.
     package var configuration: @Sendable () -> String = { "{}" }
+    /// Every key of the effective configuration with its value and its source, as items of a list.
+    package var values: @Sendable () -> [JSONValue] = { [] }
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
     package var reload: @Sendable () throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
 

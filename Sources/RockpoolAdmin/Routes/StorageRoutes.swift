@@ -100,9 +100,7 @@ struct StorageRoutes {
         }
         if let wrong = Self.mistake(in: body) { return .problem(.badRequest, detail: wrong) }
         let category = body["category"]?.string
-        if let category, !active.configuration.categories.contains(where: { $0.name == category }) {
-            return .problem(.badRequest, detail: "no category \(category)")
-        }
+        if let category { _ = try CacheSelector.category(category, active: active, inUse: []) }
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
             category: category, olderThan: body["olderThanSeconds"]?.integer.map { .seconds($0) })

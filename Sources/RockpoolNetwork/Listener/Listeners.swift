@@ -1,4 +1,5 @@
 // The client-facing sockets: the forward proxy and one gateway per declared upstream that configures one.
+import Glibc
 package import Logging
 import NIOCore
 import NIOPosix
@@ -140,7 +141,7 @@ private struct Opening: Sendable {
             }
             return taken(channel)
         } catch let error as IOError {
-            throw ListenFailure(address: address, cause: "\(error)")
+            throw ListenFailure(address: address, cause: error.errnoCode == EADDRINUSE ? PortOwner.words(forPort: place.port) : "\(error)")
         }
     }
 

@@ -6,13 +6,18 @@ import RockpoolCore
 
 struct TransparentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "transparent", abstract: "Serve clients that know of no proxy.", subcommands: [Rules.self])
+        commandName: "transparent", abstract: "Serve clients that know of no proxy.",
+        discussion: .examples(
+            "rockpool transparent rules"), subcommands: [Rules.self])
 
     struct Rules: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rules", abstract: "Print the nftables rules that redirect connections to proxy.transparent.",
-            discussion: "Nothing is changed. Load them as root: rockpool transparent rules | nft -f -. Remove them: "
-                + "nft delete table inet rockpool.")
+            discussion: .examples(
+                "rockpool transparent rules",
+                "rockpool transparent rules --ports 80 443 8080",
+                after: "Nothing is changed. Load them as root: rockpool transparent rules | nft -f -. Remove them: "
+                    + "nft delete table inet rockpool."))
         @Option(name: .long, help: "The user that the server runs as (name or number). Its connections are not redirected.")
         var user: String?
         @Option(name: .long, parsing: .upToNextOption, help: "The ports to redirect.")

@@ -71,12 +71,17 @@ struct Server: Sendable {
         let resolver = ConflictResolutionService(engine: engine, puller: puller)
         let announcer = Announcer(engine: engine, local: NoticeCommands())
         let record = ReloadRecord(now: WallClock.now())
+        let places = ConfigurationPlaces(loaded.places)
         let reload: @Sendable () throws -> ReloadOutcome = {
             try record.during(now: WallClock.now()) {
-                try Reload.perform(on: engine, to: try load().configuration, logger: logger)
+                let next = try load()
+                let outcome = try Reload.perform(on: engine, to: next.configuration, logger: logger)
+                places.set(next.places)
+                return outcome
             }
         }
         var facts = Self.facts(of: loaded, engine: engine, listeners: listeners)
+        facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
         facts.authorityExpiry = { (try? authority.load())?.notAfter }
         (facts.lastReload, facts.reload) = ({ record.last }, reload)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
