@@ -123,9 +123,11 @@ private struct Opening: Sendable {
                 .serverChannelOption(.backlog, value: 1024)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
+                    let isReady = channel.eventLoop.makeCompletedFuture {
                         try channel.pipeline.syncOperations.addHandlers([AcceptGate(descriptors), AcceptBackoffHandler()])
                     }
+                    guard case .transparent = role else { return isReady }
+                    return isReady.flatMap { RedirectedConnection.admitForeignTargets(on: channel, host: place.host) }
                 }
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -157,11 +159,9 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) -> EventLoopFuture<Void> {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        // What the kernel redirects to a loopback address comes from this machine, whatever address its sender has.
-        let isRedirectedHere =
-            if case .transparent = role { channel.localAddress.flatMap { IPAddress($0) }?.meansLoopback == true } else { false }
-        guard let peer, isRedirectedHere || allowed.admits(peer),
-            let open = connections.admit(channel, from: isRedirectedHere || peer.meansLoopback ? thisMachine : peer)
+        let isFromHere = if case .transparent = role { RedirectedConnection.isOfThisMachine(channel) } else { false }
+        guard let peer, isFromHere || allowed.admits(peer),
+            let open = connections.admit(channel, from: isFromHere || peer.meansLoopback ? thisMachine : peer)
         else {
             channel.close(promise: nil)
             return channel.eventLoop.makeSucceededVoidFuture()
