@@ -3,12 +3,15 @@ import ArgumentParser
 
 struct NotifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "notify", abstract: "Test the notices to operators.", subcommands: [Test.self])
+        commandName: "notify", abstract: "Test the notices to operators.", discussion: .examples("rockpool notify test"),
+        subcommands: [Test.self])
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "test", abstract: "Send a test by every rule of notify.",
-            discussion: "Webhooks are waited for ten seconds. Exits with 1 if one of them failed, or if there is no rule.")
+            discussion: .examples(
+                "rockpool notify test",
+                after: "Webhooks are waited for ten seconds. Exits with 1 if one of them failed, or if there is no rule."))
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
