@@ -5,7 +5,7 @@ SWIFT ?= swift
 SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
-CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user
+CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2
 LINTERS := python3 python3-pip
 # For packages, and for their tests.
 PACKAGERS := python3 dpkg-dev xz-utils
@@ -60,12 +60,14 @@ unit: deps clients
 end-to-end: release clients
 	$(SWIFT_TEST) --filter '$(SUITES)' --no-parallel
 
-## Runs real programs against the release binary, each online, away and back: git, S3, WebDAV, gRPC, GraphQL. Libraries that Debian lacks are
+## Runs real programs against the release binary, each online, away and back: git, S3, WebDAV, gRPC, GraphQL; and the OpenAPI description
+## by schemathesis. Libraries that Debian lacks are
 ## taken from PyPI into .build; without them their tests are skipped.
 programs: release clients
 	@test -x .build/programs/bin/python || { python3 -m venv .build/programs && .build/programs/bin/pip install -q grpcio boto3 'moto[s3,server]' \
-		'gql[requests]' graphql-core wsgidav cheroot radicale vdirsyncer django; } || echo "some libraries are missing; their tests are skipped"
-	ROCKPOOL_PYTHON=$(CURDIR)/.build/programs/bin/python $(SWIFT) test --filter 'EndToEndTests.*(ProgramTests|NotQueued|SignedRead|Signing|WebDAV|FileTests|GatewayName|GraphQL|Git)' \
+		'gql[requests]' graphql-core wsgidav cheroot radicale vdirsyncer django \
+		pyyaml 'schemathesis>=4,<5'; } || echo "some libraries are missing; their tests are skipped"
+	ROCKPOOL_PYTHON=$(CURDIR)/.build/programs/bin/python $(SWIFT) test --filter 'EndToEndTests.*(ProgramTests|NotQueued|SignedRead|Signing|WebDAV|FileTests|GatewayName|GraphQL|Git|DescriptionTests)' \
 		--no-parallel
 
 ## Simulates faults in the outbox ten thousand times (SIM_RUNS); prints a failing seed, which SIM_SEED=n replays.

@@ -27,9 +27,12 @@ let standalone =
 
 /// Given out by the admin server.
 let adminFiles =
-    ["index.html", "dashboard.css", "icon.svg", "dashboard.js", "dom.js", "api.js", "charts.js", "diff.js"]
+    ["index.html", "dashboard.css", "icon.svg", "dashboard.js", "dom.js", "api.js", "charts.js", "diff.js", "theme.js", "paging.js"]
     .map { "dashboard/\($0)" }
-    + ["overview.js", "outbox.js", "conflicts.js", "cache.js", "storage.js", "sync.js", "requests.js", "setup.js"].map { "dashboard/\($0)" }
+    + [
+        "overview.js", "outbox.js", "entity.js", "conflicts.js", "cache.js", "storage.js", "sync.js", "requests.js", "configuration.js",
+        "setup.js", "help.js",
+    ].map { "dashboard/\($0)" }
     + ["openapi.yaml"]
 
 extension Target.Dependency {

@@ -30,6 +30,11 @@ extension AdminPage {
         "sync.js": script(PackageResources.sync_js),
         "requests.js": script(PackageResources.requests_js),
         "setup.js": script(PackageResources.setup_js),
+        "theme.js": script(PackageResources.theme_js),
+        "paging.js": script(PackageResources.paging_js),
+        "entity.js": script(PackageResources.entity_js),
+        "configuration.js": script(PackageResources.configuration_js),
+        "help.js": script(PackageResources.help_js),
     ]
 
     private static func script(_ bytes: [UInt8]) -> AdminPage { AdminPage(mediaType: "text/javascript; charset=utf-8", bytes: bytes) }

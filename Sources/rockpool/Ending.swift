@@ -23,6 +23,12 @@ struct Ending: Hashable {
         }
     }
 
+    /// A wrong command line.
+    /// - Parameter help: the command that prints the usage.
+    init(usage message: String, help: String) {
+        self.init(status: .usage, lines: ["rockpool: \(message)", "See: \(help)"])
+    }
+
     private init(status: ExitStatus, lines: [String]) {
         self.status = status
         self.lines = lines

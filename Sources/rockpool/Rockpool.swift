@@ -7,20 +7,48 @@ struct Rockpool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rockpool",
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
+        discussion: """
+            TASKS
+              begin with an API             rockpool init URL, then: rockpool serve
+              see what happens              rockpool status; rockpool tail; rockpool dashboard
+              why did a request miss        rockpool tail --miss, then: rockpool cache explain URL
+              fix a refused write           rockpool outbox ls, then: rockpool outbox edit ID
+              who fills the outbox          rockpool outbox summary
+              free disk space               rockpool storage-cleanup --dry-run says how
+              go offline for a flight       rockpool cache prefetch --file urls.txt --pin,
+                                            then: rockpool network offline
+            """,
         version: Version.number,
-        subcommands: [
-            ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self,
-            TailCommand.self,
-            StorageCleanupCommand.self,
-            CacheCommand.self,
-            OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
-            CACommand.self, ProxyPasswordCommand.self, TransparentCommand.self,
-            EnvCommand.self,
-            RunCommand.self, DoctorCommand.self, ConfigCommand.self, ReloadCommand.self, DashboardCommand.self, ServiceCommand.self,
-            VersionCommand.self, BackupCommand.self, RestoreCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Start",
+                subcommands: [ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, ServiceCommand.self]),
+            CommandGroup(
+                name: "See",
+                subcommands: [
+                    StatusCommand.self, StatsCommand.self, TailCommand.self, DashboardCommand.self, EntitiesCommand.self,
+                    DoctorCommand.self,
+                ]),
+            CommandGroup(
+                name: "Steer",
+                subcommands: [
+                    OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, NetworkCommand.self, NotifyCommand.self,
+                    CacheCommand.self,
+                    StorageCleanupCommand.self, IdentitiesCommand.self,
+                ]),
+            CommandGroup(
+                name: "Clients",
+                subcommands: [
+                    RunCommand.self, EnvCommand.self, CACommand.self, ProxyPasswordCommand.self, TransparentCommand.self,
+                ]),
+            CommandGroup(
+                name: "Keep",
+                subcommands: [ConfigCommand.self, ReloadCommand.self, BackupCommand.self, RestoreCommand.self, VersionCommand.self]),
         ])
 
     static func main() async {
+        let words = CommandWords(CommandLine.arguments.dropFirst())
+        if let mistake = words.mistake { end(Ending(usage: mistake, help: words.help)) }
         do {
             var command = try await asyncParseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -29,9 +57,16 @@ struct Rockpool: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            guard let ending = Ending(error) else { exit(withError: error) }
-            for line in ending.lines { Display.error.print(line) }
-            Foundation.exit(ending.status.rawValue)
+            if let ending = Ending(error) { end(ending) }
+            let message = message(for: error)
+            // Help, the version, and a status that a command has chosen are the parser's to print.
+            guard exitCode(for: error) == .validationFailure, !message.isEmpty else { exit(withError: error) }
+            end(Ending(usage: message, help: words.help))
         }
+    }
+
+    private static func end(_ ending: Ending) -> Never {
+        for line in ending.lines { Display.error.print(line) }
+        Foundation.exit(ending.status.rawValue)
     }
 }

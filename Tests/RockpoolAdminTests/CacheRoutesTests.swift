@@ -37,11 +37,29 @@ struct CacheRoutesTests {
         let items = try #require(try await door.ask(.get, "/v1/cache").json["items"]?.array)
         #expect(
             items.first?.object?.names == [
-                "url", "method", "category", "status", "bytes", "storedAt", "freshUntil", "lastUsedAt", "pinned", "identity", "variants",
+                "url", "method", "category", "status", "bytes", "storedAt", "freshUntil", "lastUsedAt", "pinned", "identity", "principal",
+                "variants", "offline", "offlineUntil",
             ])
         let mine = items.first { $0["url"]?.string == "http://api.test/mine" }
         #expect(mine?["identity"] == "private" && mine?["variants"] == 1 && mine?["method"] == "GET")
         #expect(items.contains { $0["category"] == "assets" && $0["url"] == "http://api.test/pic" && $0["identity"] == "shared" })
+        let identity = try await door.ask(.get, "/v1/identities").json["items"]?.array?.first?["id"]
+        #expect(identity != nil && mine?["principal"] == identity)
+        #expect(items.allSatisfy { $0["offline"] == true })
+    }
+
+    @Test func aListJumpsCountsAndFindsText() async throws {
+        let door = try await filled()
+        let all = try await door.listed()
+        let page = try await door.ask(.get, "/v1/cache?limit=2&offset=3&count=true").json
+        #expect(
+            page["total"] == 7
+                && page["items"]?.array?.compactMap { $0["url"]?.string?.replacing("http://api.test", with: "") } == Array(all[3..<5]))
+        try await #expect(Set(door.listed("?path=pi")) == ["/pic"])
+        try await #expect(door.ask(.get, "/v1/cache?path=pi&count=true&limit=1").json["total"] == 1)
+        for (query, status) in [("category=asets", 404), ("offset=-1", 400), ("offset=1&cursor=x", 400)] {
+            try await #expect(door.ask(.get, "/v1/cache?\(query)").status == status, "\(query)")
+        }
     }
 
     @Test func aListIsCutIntoPages() async throws {

@@ -97,7 +97,7 @@ import Testing
     @Test func aPageIsFoundByTheIndexOfURLs() async throws {
         let store = try await filled()
         let plan = try await store.database.pool.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(CacheListing.pageQuery)", arguments: ["", "x", "", 0, nil, 1])
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(CacheListing.pageQuery)", arguments: ["", "x", "", 0, nil, nil, 1, 0])
                 .map { $0["detail"] as String? ?? "" }
         }
         #expect(plan.contains { $0.contains("USING INDEX entry_url (url>? AND url<?)") }, "\(plan)")

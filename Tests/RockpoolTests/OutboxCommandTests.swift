@@ -94,7 +94,7 @@ import Testing
         let shown = try AdminReply(status: 200, body: Data(text.utf8)).decoded(as: OperationReport.self).tables.flatMap {
             $0.lines(on: plain)
         }
-        #expect(shown.contains { $0.hasPrefix("waiting for") && $0.hasSuffix("it needs you") })
+        #expect(shown.contains { $0.hasPrefix("why") && $0.hasSuffix("it needs you") })
         #expect(shown.contains { $0.hasPrefix("blocked by") && $0.hasSuffix("b (dead)") })
         #expect(shown.last == "      1  2026-11-20 08:00:00Z  –      422     yes      12  new")
         let list = try AdminReply(status: 200, body: Data("{\"items\": [\(text)]}".utf8)).decoded(as: OperationListReport.self)

@@ -16,11 +16,26 @@ import Testing
             ])
     }
 
-    @Test(arguments: [30, 40, 46, 100])
-    func `No line is wider than the terminal`(width: Int) {
-        let lines = table.lines(on: Display(width: width, hasColour: false))
-        #expect(lines.allSatisfy { $0.count <= width })
-        #expect(lines[1].hasSuffix("…") == (width < 46))
+    @Test(arguments: [36, 40, 45])
+    func `A narrow terminal gets the widest column on a line of its own, and all of it`(width: Int) {
+        #expect(
+            table.lines(on: Display(width: width, hasColour: false)) == [
+                "NAME    SIZE", "a     1.0 kB", "    url  https://api.example.com/v1/notes", "long    12 B",
+            ])
+    }
+
+    @Test func `A first column that does not fit stands above its row`() {
+        let table = TextTable(columns: [.text("URL"), .number("SIZE")], rows: [["https://api.example.com/v1/notes", "1 B"]])
+        #expect(
+            table.lines(on: Display(width: 30, hasColour: false)) == ["    SIZE", "https://api.example.com/v1/notes", "     1 B"])
+    }
+
+    @Test func `A long fact continues under itself`() {
+        let facts = TextTable.facts([("next", "see what was not delivered, and why: rockpool outbox ls")])
+        #expect(
+            facts.lines(on: Display(width: 34, hasColour: false)) == [
+                "next  see what was not delivered,", "      and why: rockpool outbox ls",
+            ])
     }
 
     @Test func `Colours are put around the text, not the padding`() {

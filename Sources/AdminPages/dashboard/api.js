@@ -3,18 +3,21 @@ import { h } from "./dom.js";
 
 const place = "rockpool-token";
 
-/** Takes the token from the address (`#token=…`), and removes it from there immediately. */
+/** Takes the token from the address (`#token=…`), also of an open tab, and removes it from there immediately. True if one was there. */
 export function takeToken() {
   const given = /^#token=([^&]+)$/.exec(location.hash);
-  if (!given) return;
-  sessionStorage.setItem(place, decodeURIComponent(given[1]));
+  if (!given) return false;
+  try { sessionStorage.setItem(place, decodeURIComponent(given[1])); } catch { /* A malformed token is none: a change asks for it. */ }
   history.replaceState(null, "", "#/");
+  return true;
 }
+
+export const hasToken = () => sessionStorage.getItem(place) !== null;
 
 /** Exchanges the one-time code of `rockpool dashboard` (`#once=…`) for the token. An old code is ignored: changes then ask for the token. */
 export async function takeCode() {
   const given = /^#once=([0-9a-f]+)$/.exec(location.hash);
-  if (!given) return;
+  if (!given) return false;
   history.replaceState(null, "", "#/");
   try {
     const { token } = await send("POST", "/v1/dashboard/token", { code: given[1] }, { "Content-Type": "application/json" });
@@ -22,6 +25,7 @@ export async function takeCode() {
   } catch {
     // The dialog asks for the token when one is needed.
   }
+  return true;
 }
 
 export class Problem extends Error {
@@ -60,6 +64,9 @@ export async function change(method, target, body) {
   }
 }
 
+/** Reads what only the owner of the token may see. Undefined if no token was entered. */
+export const readSecret = (target) => change("GET", target);
+
 export const query = (target, members) => {
   const pairs = Object.entries(members).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return pairs.length ? `${target}?${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : target;
@@ -73,9 +80,11 @@ export function dialog(title, content, { action = "Continue", tone = "", read = 
       h("h2", { id: "dialog-title" }, title), content,
       h("div", { class: "actions" },
         h("button", { class: `button primary ${tone}` }, action),
-        h("button", { class: "button", type: "button", onclick: () => box.close() }, "Not now")));
+        // A destructive action is never the one that Enter makes by itself.
+        h("button", { class: "button", type: "button", autofocus: tone === "bad", onclick: () => box.close() }, "Not now")));
     const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
-    box.onclose = () => { box.remove(); resolve(result); };
+    const before = document.activeElement;
+    box.onclose = () => { box.remove(); if (before?.isConnected) before.focus(); resolve(result); };
     document.body.append(box);
     box.showModal();
   });

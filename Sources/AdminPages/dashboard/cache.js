@@ -1,43 +1,74 @@
 // The cache: lists, explains, purges and pins stored responses.
-import { h, bytes, count, moment, path, percent, table, tag, empty, span, number } from "./dom.js";
+import { h, bytes, choice, count, host, moment, path, percent, principal, table, tag, empty, span, number } from "./dom.js";
 import { get, change, confirm, query } from "./api.js";
+import { Selection, everyRow, pager, place } from "./paging.js";
+
+const members = ["path", "prefix", "category"];
+const selection = new Selection();
 
 export const cache = {
   topics: ["storage"],
   title: () => "Cache",
-  async load(at) {
-    const [prefix, category, cursor] = ["prefix", "category", "cursor"].map((name) => at.search.get(name) ?? "");
-    const [page, storage] = await Promise.all([get(query("/v1/cache", { prefix, category, cursor, limit: 50 })), get("/v1/storage")]);
-    return { prefix, category, page, categories: Object.keys(storage.cache.byCategory).sort() };
+  async load(at, pool) {
+    const wish = Object.fromEntries(members.map((name) => [name, at.search.get(name) ?? ""]));
+    const { page, ...range } = place(at);
+    selection.attend(JSON.stringify(wish));
+    const [list, storage] = await Promise.all([
+      get(query("/v1/cache", { ...wish, ...range })).catch((problem) => { if (problem.status === 404) return { items: [], total: 0 }; throw problem; }), get("/v1/storage")]);
+    const origins = (pool.status?.upstreams ?? []).map((one) => [`${one.origin}/`, one.name]);
+    return { wish, page, list, origins, categories: Object.keys(storage.cache.byCategory).sort() };
   },
-  view: ({ prefix, category, page, categories }, pool) => [
-    h("h1", {}, "Cache"),
-    h("form", { class: "search", role: "search", onsubmit: (event) => search(event, pool) },
-      h("div", {}, h("label", { for: "prefix" }, "URLs that begin with"),
-        h("input", { id: "prefix", type: "search", value: prefix, placeholder: "https://api.example.com/v1/", spellcheck: "false" })),
-      h("div", {}, h("label", { for: "category" }, "Category"),
-        h("select", { id: "category" }, h("option", { value: "" }, "All"), categories.map((name) => h("option", { selected: name === category }, name)))),
-      h("button", { class: "button primary" }, "Search"),
-      prefix || category ? h("button", { class: "button bad", type: "button", onclick: () => purge(prefix ? { prefix } : { category }, prefix || category, pool) }, "Purge these") : null),
-    page.items.length === 0
-      ? empty(prefix || category ? "No stored response matches" : "The cache is empty", prefix ? "A prefix is compared with the whole URL, including the origin." : "Responses fetched through the proxy appear here.")
-      : table("Stored responses", [
-        { name: "URL", class: "wide", cell: (row) => h("a", { class: "mono wrap", href: `#/cache/entry?url=${encodeURIComponent(row.url)}`, title: row.url },
-          row.method === "GET" ? null : h("b", {}, `${row.method} `), path(row.url)) },
-        { name: "Category", cell: (row) => row.category },
-        { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
-        { name: "Fresh", cell: (row) => (new Date(row.freshUntil) > new Date() ? tag(`for ${span((new Date(row.freshUntil) - Date.now()) / 1000)}`, "good") : tag("stale")) },
-        { name: "Last used", cell: (row) => moment(row.lastUsedAt) },
-        { name: "Identity", cell: (row) => [row.identity, row.pinned ? [" ", tag("pinned", "sea")] : null] },
-      ], page.items.map((row) => ({ ...row, key: `${row.method}${row.url}` }))),
-    page.next ? h("p", {}, h("a", { class: "button", href: `#${query("/cache", { prefix, category, cursor: page.next })}` }, "More")) : null,
-  ],
+  view: ({ wish, page, list, origins, categories }, pool) => {
+    const rows = list.items.map((row) => ({ ...row, key: `${row.method} ${row.url} ${row.principal ?? ""} ${row.storedAt}` }));
+    const isFiltered = members.some((name) => wish[name]);
+    const hosts = origins.some(([value]) => value === wish.prefix) || !wish.prefix ? origins : [...origins, [wish.prefix, wish.prefix]];
+    return [
+      h("h1", {}, "Cache"),
+      h("form", { class: "search", role: "search", onsubmit: (event) => search(event, pool) },
+        h("div", { class: "grow" }, h("label", { for: "path" }, "URL contains, or begins with"),
+          h("input", { id: "path", type: "search", value: wish.path, placeholder: "/v1/notes or https://api.example.com/v1/", spellcheck: "false" })),
+        choice("prefix", "Upstream", hosts, wish), choice("category", "Category", categories, wish),
+        h("button", { class: "button primary" }, "Search"), isFiltered ? h("a", { class: "button", href: "#/cache" }, "Show all") : null,
+        (wish.prefix || wish.category) && !wish.path ? h("button", { class: "button bad", type: "button",
+          onclick: () => purge({ prefix: wish.prefix, category: wish.category }, [wish.prefix, wish.category].filter(Boolean).join(", "), pool) }, "Purge all of these") : null),
+      selection.bar([
+        h("button", { class: "button", onclick: () => selection.each((row) => change("PUT", query("/v1/cache/pins", { url: row.url })), "Pinned", pool) }, "Pin"),
+        h("button", { class: "button", onclick: () => selection.each((row) => change("DELETE", query("/v1/cache/pins", { url: row.url })), "Unpinned", pool) }, "Unpin"),
+        h("button", { class: "button bad", onclick: () => purgeChosen(pool) }, "Purge"),
+      ], { total: list.total, pool, everything: async () => (await everyRow((offset) => get(query("/v1/cache", { ...wish, limit: 1000, offset, count: true }))))
+        .map((row) => ({ ...row, key: `${row.method} ${row.url} ${row.principal ?? ""} ${row.storedAt}` })) }),
+      rows.length === 0
+        ? empty(isFiltered ? "No stored response matches" : "The cache is empty", isFiltered ? h("a", { href: "#/cache" }, "Show all stored responses") : "Responses fetched through the proxy appear here.")
+        : table("Stored responses", [
+          { name: "Select", head: selection.all(rows, pool), class: "choose", cell: (row) => selection.box(row, path(row.url), pool) },
+          { name: "URL", class: "wide", cell: (row) => [h("a", { class: "mono wrap", href: `#/cache/entry?url=${encodeURIComponent(row.url)}`, title: row.url },
+            row.method === "GET" ? null : h("b", {}, `${row.method} `), path(row.url)), h("span", { class: "under quiet small" }, host(row.url), row.variants > 1 ? ` · ${row.variants} variants` : "")] },
+          { name: "Status", class: "figure", cell: (row) => row.status },
+          { name: "Category", cell: (row) => row.category },
+          { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
+          { name: "Fresh", cell: (row) => (new Date(row.freshUntil) > new Date() ? tag(`for ${span((new Date(row.freshUntil) - Date.now()) / 1000)}`, "good") : tag("stale")) },
+          { name: "Served offline", cell: (row) => (!row.offline ? tag("no", "warn") : row.offlineUntil === null ? tag("yes", "good")
+            : h("span", { title: new Date(row.offlineUntil).toLocaleString() }, tag(`for ${span((new Date(row.offlineUntil) - Date.now()) / 1000)}`, "good"))) },
+          { name: "Last used", cell: (row) => moment(row.lastUsedAt) },
+          { name: "Of", cell: (row) => [row.principal ? principal(row.principal) : "shared", row.pinned ? [" ", tag("pinned", "sea")] : null] },
+        ], rows),
+      pager("/cache", wish, page, list.total, pool),
+    ];
+  },
 };
 
 function search(event, pool) {
   event.preventDefault();
-  const [prefix, category] = ["#prefix", "#category"].map((name) => event.currentTarget.querySelector(name).value.trim());
-  pool.go(query("/cache", { prefix, category }));
+  const wish = Object.fromEntries(members.map((name) => [name, event.currentTarget.querySelector(`#${name}`).value.trim()]));
+  // A whole beginning is found by the index of URLs.
+  if (/^https?:\/\//.test(wish.path)) Object.assign(wish, { prefix: wish.path, path: "" });
+  pool.go(query("/cache", wish));
+}
+
+async function purgeChosen(pool) {
+  const size = selection.chosen.size;
+  if (!(await confirm(`Purge ${count(size, "response")}?`, "They are fetched again on the next request if the upstream is reachable.", `Purge ${number(size)}`))) return;
+  await selection.each((row) => change("DELETE", query("/v1/cache", { url: row.url })), "Purged", pool);
 }
 
 /** Purges after a dry run and a confirmation. */

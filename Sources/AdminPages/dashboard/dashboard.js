@@ -1,6 +1,9 @@
 // The page: its views, their shared state, and updates (by `/v1/events`, or by polling every few seconds without it).
 import { h, show, number } from "./dom.js";
 import { get, takeCode, takeToken } from "./api.js";
+import { configuration } from "./configuration.js";
+import { entity } from "./entity.js";
+import { help } from "./help.js";
 import { overview } from "./overview.js";
 import { outbox, operation } from "./outbox.js";
 import { conflicts, conflict } from "./conflicts.js";
@@ -23,21 +26,26 @@ const views = [
   { pattern: /^\/cache\/entry$/, page: "/cache", ...entry },
   { pattern: /^\/storage$/, page: "/storage", ...storage },
   { pattern: /^\/sync$/, page: "/sync", ...sync },
+  { pattern: /^\/entity$/, page: "/outbox", ...entity },
+  { pattern: /^\/configuration$/, page: "/configuration", ...configuration },
   { pattern: /^\/setup$/, page: "/setup", ...setup },
+  { pattern: /^\/help$/, page: "/help", ...help },
 ];
 
 const pages = [
   ["/", "Overview"], ["/requests", "Requests"], ["/outbox", "Outbox", () => pool.status?.pending], ["/conflicts", "Conflicts", () => pool.status?.conflicts],
-  ["/cache", "Cache"], ["/storage", "Storage"], ["/sync", "Sync"], ["/setup", "Set up a client"],
+  ["/cache", "Cache"], ["/storage", "Storage"], ["/sync", "Sync"], ["/configuration", "Configuration"], ["/setup", "Set up a client"], ["/help", "Help"],
 ];
 
 /** The number of history samples kept: one hour of ten seconds each. */
 const longest = 360;
-const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, say, go };
+const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, redraw: () => draw(), say, go };
 /** The requested view; the drawn one with its data; the number of refreshes. */
 let current = null, drawn = null, turn = 0;
 
 async function open() {
+  if (takeToken()) return open();
+  if (await takeCode()) return open();
   const [place, search] = location.hash.slice(1).split("?");
   const target = place || "/";
   const next = views.find((view) => view.pattern.test(target)) ?? views[0];
@@ -122,6 +130,7 @@ function changed(topic) {
 
 async function readStatus() {
   pool.status = await get("/v1/status");
+  document.getElementById("version").textContent = `Rockpool ${pool.status.version}`;
   drawPages();
 }
 
@@ -175,9 +184,14 @@ async function poll() {
 }
 
 async function start() {
-  takeToken();
-  await takeCode();
   addEventListener("hashchange", open);
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, dialog")) return;
+    const field = document.querySelector("main input[type=search]");
+    if (!field) return;
+    event.preventDefault();
+    field.focus();
+  });
   try {
     const [history] = await Promise.all([get("/v1/stats/history"), readStatus()]);
     pool.history = history.items;

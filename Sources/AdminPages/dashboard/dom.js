@@ -121,11 +121,28 @@ export function brief(value) {
 
 export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
+/** The host of a URL. */
+export function host(url) {
+  const start = url.indexOf("://");
+  return start < 0 ? "" : url.slice(start + 3).split("/", 1)[0];
+}
+
+/** The short form of an identity's id; the whole one is the title. */
+export const principal = (id) => (id ? h("span", { class: "mono", title: id }, id.length > 12 ? `${id.slice(0, 10)}…` : id) : "–");
+
+/** A select with a label: `values` are words, or pairs of a value and its words. */
+export const choice = (name, words, values, wish) => h("div", {}, h("label", { for: name }, words),
+  h("select", { id: name }, h("option", { value: "" }, "All"), values.map((one) => (Array.isArray(one) ? one : [one, one])).map(([value, text]) =>
+    h("option", { value, selected: value === wish[name] }, text))));
+
 /** A table with its column name on each cell, so that it can be shown as a list on a narrow screen. */
 export function table(caption, columns, rows) {
+  const naming = columns.find((column) => !column.head);
   return h("table", { class: "rows" },
     h("caption", {}, caption),
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class }, column.name)))),
-    h("tbody", {}, rows.map((row) => h("tr", { "data-key": row.key }, columns.map((column, index) =>
-      h(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: column.class, "data-name": column.name }, column.cell(row)))))));
+    h("thead", {}, h("tr", {}, columns.map((column) => h(column.head ? "td" : "th", { scope: column.head ? null : "col", class: column.class }, column.head ?? column.name)))),
+    h("tbody", {}, rows.map((row) => h("tr", { "data-key": row.key }, columns.map((column) => {
+      const isName = column === naming;
+      return h(isName ? "th" : "td", { scope: isName ? "row" : null, class: column.class, "data-name": column.name }, column.cell(row));
+    })))));
 }

@@ -1,39 +1,86 @@
 // The outbox: queued writes with their states and attempts, and the actions on them.
-import { h, number, count, bytes, moment, clock, path, pretty, tag, empty } from "./dom.js";
+import { h, number, count, bytes, choice, moment, clock, path, pretty, principal, tag, empty } from "./dom.js";
 import { get, change, confirm, dialog, query } from "./api.js";
+import { entityLink } from "./entity.js";
+import { Selection, everyRow, pager, place } from "./paging.js";
 import { push } from "./overview.js";
 
 const filters = [["", "Open"], ["pending,inflight", "Pending"], ["conflicted", "In conflict"], ["dead,parked,uncertain", "Needs attention"],
   ["delivered,cancelled,superseded", "Finished"], ["all", "All"]];
-const tones = { delivered: "good", dead: "bad", conflicted: "warn", uncertain: "warn", parked: "warn", inflight: "sea", pending: "sea" };
+export const tones = { delivered: "good", dead: "bad", conflicted: "warn", uncertain: "warn", parked: "warn", inflight: "sea", pending: "sea" };
+const members = ["path", "method", "upstream", "olderThanSeconds"];
+const ages = [["3600", "1 hour"], ["86400", "1 day"], ["604800", "1 week"]];
+const selection = new Selection();
 
 export const outbox = {
   topics: ["operation", "conflict"],
   title: () => "Outbox",
-  async load(at) {
+  async load(at, pool) {
     const state = at.search.get("state") ?? "";
-    return { state, page: await get(query("/v1/operations", { state, limit: 100, cursor: at.search.get("cursor") })) };
+    const wish = Object.fromEntries(members.map((name) => [name, at.search.get(name) ?? ""]));
+    const { page, ...range } = place(at);
+    selection.attend(JSON.stringify([state, wish]));
+    const list = await get(query("/v1/operations", { ...wish, state, ...range })).catch(none);
+    return { state, wish, page, list, upstreams: (pool.status?.upstreams ?? []).map((one) => one.name) };
   },
-  view: ({ state, page }, pool) => [
-    h("div", { class: "heading top" }, h("h1", {}, "Outbox"),
-      h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now")),
-    h("nav", { class: "filters", "aria-label": "Which writes" }, filters.map(([value, name]) =>
-      h("a", { href: value ? `#/outbox?state=${value}` : "#/outbox", "aria-current": value === state ? "true" : null }, name))),
-    page.items.length === 0 ? nothing(state) : h("ul", { class: "operations" }, page.items.map(row)),
-    page.next ? h("p", {}, h("a", { class: "button", href: `#/outbox?state=${state}&cursor=${encodeURIComponent(page.next)}` }, "More")) : null,
-  ],
+  view: ({ state, wish, page, list, upstreams }, pool) => {
+    const rows = list.items.map((row) => ({ ...row, key: row.id })), isFiltered = members.some((name) => wish[name]);
+    const to = (value) => `#${query("/outbox", { ...wish, state: value })}`;
+    return [
+      h("div", { class: "heading top" }, h("h1", {}, "Outbox"),
+        h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now")),
+      h("nav", { class: "filters", "aria-label": "Which writes" }, filters.map(([value, name]) =>
+        h("a", { href: to(value), "aria-current": value === state ? "true" : null }, name))),
+      h("form", { class: "search", role: "search", onsubmit: (event) => search(event, state, pool) },
+        h("div", { class: "grow" }, h("label", { for: "path" }, "Path contains"), h("input", { id: "path", type: "search", value: wish.path, spellcheck: "false", placeholder: "/v1/notes" })),
+        choice("method", "Method", ["POST", "PUT", "PATCH", "DELETE"], wish), choice("upstream", "Upstream", upstreams, wish),
+        choice("olderThanSeconds", "Older than", ages, wish),
+        h("button", { class: "button primary" }, "Search"), isFiltered ? h("a", { class: "button", href: `#${query("/outbox", { state })}` }, "Show all") : null),
+      selection.bar([
+        h("button", { class: "button", onclick: () => many("retry", pool) }, "Retry"),
+        h("button", { class: "button bad", onclick: () => many("discard", pool) }, "Discard"),
+      ], { total: list.total, pool, everything: async () => (await everyRow((offset) => get(query("/v1/operations", { ...wish, state, limit: 1000, offset, count: true })))).map((row) => ({ ...row, key: row.id })) }),
+      rows.length === 0 ? nothing(state, isFiltered) : [
+        h("div", { class: "picks" }, selection.all(rows, pool), h("span", { class: "quiet small" }, `${count(list.total, "write")}${isFiltered ? " match" : ""}`)),
+        h("ul", { class: "operations" }, rows.map((one) => row(one, pool)))],
+      pager("/outbox", { ...wish, state }, page, list.total, pool),
+    ];
+  },
 };
 
-const nothing = (state) => state === ""
-  ? empty("Nothing waits", "Every accepted write has been delivered. A write that cannot be sent appears here automatically.")
-  : empty("No writes in this state", h("a", { href: "#/outbox?state=all" }, "Show all writes"));
+/** An upstream that is declared no longer has no rows. */
+const none = (problem) => { if (problem.status === 404) return { items: [], total: 0 }; throw problem; };
 
-const row = (one) => h("li", { "data-key": one.id, "data-state": one.state },
+function search(event, state, pool) {
+  event.preventDefault();
+  const form = event.currentTarget;
+  pool.go(query("/outbox", { state, ...Object.fromEntries(members.map((name) => [name, form.querySelector(`#${name}`).value.trim()])) }));
+}
+
+/** Retries or discards the chosen writes that allow it, after a question. */
+async function many(command, pool) {
+  const size = selection.chosen.size;
+  const words = command === "retry" ? ["Retry", "They are sent as soon as their upstream is there.", "Retried"]
+    : ["Discard", "They are cancelled: they will never be sent, and stay readable for a while. Their clients are not notified.", "Discarded"];
+  if (!(await confirm(`${words[0]} ${count(size, "write")}?`, words[1], `${words[0]} ${number(size)}`, command === "retry" ? "" : "bad"))) return;
+  await selection.each((one) => command === "retry" ? change("POST", `/v1/operations/${one.id}/retry`) : change("DELETE", `/v1/operations/${one.id}`), words[2], pool);
+}
+
+const nothing = (state, isFiltered) => state === "" && !isFiltered
+  ? empty("Nothing waits", "Every accepted write has been delivered. A write that cannot be sent appears here automatically.")
+  : empty("No write matches", h("a", { href: "#/outbox?state=all" }, "Show all writes"));
+
+const row = (one, pool) => h("li", { "data-key": one.id, "data-state": one.state, class: "picked" },
+  selection.box(one, `${one.method} ${path(one.url)}`, pool),
   h("a", { class: "operation", href: `#/outbox/${one.id}` },
     h("span", { class: "operation-name" }, h("b", { class: "method" }, one.method), " ", h("span", { class: "mono wrap" }, path(one.url))),
     tag(one.state, tones[one.state]),
-    h("span", { class: "why" }, one.waiting ?? ended(one)),
-    h("span", { class: "quiet small" }, one.upstream, " · accepted ", moment(one.acceptedAt), one.attempts ? ` · ${count(one.attempts, "attempt")}` : "")));
+    h("span", { class: "why" }, reasonOf(one)),
+    h("span", { class: "quiet small" }, one.upstream, " · accepted ", moment(one.acceptedAt), one.attempts ? ` · ${count(one.attempts, "attempt")}` : "",
+      one.bodyBytes ? ` · ${bytes(one.bodyBytes)}` : "", one.client ? [" · by ", principal(one.client)] : null)));
+
+/** Why a write is where it is, in words. */
+export const reasonOf = (one) => one.waiting ?? ended(one);
 
 function ended(one) {
   if (one.state === "delivered") return one.serverId ? `created upstream as ${one.serverId}` : `answered ${one.result?.status ?? ""}`.trim();
@@ -65,7 +112,7 @@ export const operation = {
 };
 
 function sentence(one) {
-  const words = one.waiting ?? ended(one);
+  const words = reasonOf(one);
   return words ? words[0].toUpperCase() + words.slice(1) + "." : `State: ${one.state}.`;
 }
 
@@ -161,7 +208,7 @@ function timeline(one) {
 }
 
 function facts(one) {
-  const rows = [["Upstream", one.upstream], ["Entity", one.entity], ["Lane", one.lane], ["Priority", one.priority ? number(one.priority) : null],
+  const rows = [["Upstream", one.upstream], ["Entity", one.entity ? h("a", { href: entityLink(one) }, one.entity, " (history)") : null], ["Sent by", one.client], ["Lane", one.lane], ["Priority", one.priority ? number(one.priority) : null],
     ["Idempotency key", one.idempotencyKey], ["Local id", one.localId], ["Upstream id", one.serverId], ["Last error", one.lastError],
     ["Depends on", one.dependsOn?.length ? one.dependsOn.map((id) => [link(id), " "]) : null],
     ["Replaced by", one.supersededBy ? link(one.supersededBy) : null], ["Replaces", one.fixes ? link(one.fixes) : null], ["Id", one.id]];

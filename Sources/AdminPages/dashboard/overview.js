@@ -15,8 +15,12 @@ export const overview = {
       await Promise.all([get("/v1/status"), get("/v1/stats"), get("/v1/storage"), get("/v1/network")]);
     return {};
   },
-  view: (_, pool) => [banner(pool), untrusting(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
+  view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
 };
+
+/** A shortage of storage, with what to do. */
+const shortage = ({ status }) => status.storage ? h("section", { class: "card notice", "aria-label": "Storage is short" },
+  h("p", {}, status.storage[0].toUpperCase() + status.storage.slice(1), "."), h("p", {}, h("a", { class: "button", href: "#/storage" }, "Make room"))) : null;
 
 /** The most important fact, with the main action for it. */
 export function standing({ status, network }) {

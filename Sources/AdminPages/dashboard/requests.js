@@ -1,6 +1,7 @@
 // The last requests: what came, how each was answered and why; one of them with its steps, timings and command.
-import { h, bytes, clock, count, milliseconds, moment, path, table, tag, empty } from "./dom.js";
+import { h, bytes, choice, clock, count, host, milliseconds, moment, path, principal, table, tag, empty } from "./dom.js";
 import { get, query } from "./api.js";
+import { pager, place } from "./paging.js";
 
 const verdicts = ["hit", "stale", "revalidated", "collapsed", "miss", "pass", "queued", "refused", "failed", "delivered", "dead", "conflicted", "uncertain", "parked"];
 const tones = { hit: "good", revalidated: "good", collapsed: "good", delivered: "good", stale: "warn", queued: "sea", refused: "bad", failed: "bad",
@@ -13,22 +14,26 @@ export const requests = {
   topics: ["stats", "operation"],
   title: () => "Requests",
   async load(at, pool) {
-    const wish = Object.fromEntries([...members, "cursor"].map((name) => [name, at.search.get(name) ?? ""]));
+    const wish = Object.fromEntries(members.map((name) => [name, at.search.get(name) ?? ""]));
+    const { page: number, ...range } = place(at);
     if (held?.key === at.hash) return held.data;
     held = null;
-    const page = await get(query("/v1/requests", { ...wish, limit: 100 }));
-    return { wish, page, upstreams: (pool.status?.upstreams ?? []).map((one) => one.name), key: at.hash };
+    const page = await get(query("/v1/requests", { ...wish, ...range })).catch((problem) => {
+      if (problem.status === 404) return { items: [], matching: 0, recorded: 0, total: 0 };
+      throw problem;
+    });
+    return { wish, page, number, upstreams: (pool.status?.upstreams ?? []).map((one) => one.name), key: at.hash };
   },
   view: (data, pool) => {
-    const { wish, page, upstreams } = data;
+    const { wish, page, number, upstreams } = data;
     const isFiltered = members.some((name) => wish[name]);
     return [
       h("div", { class: "heading top" }, h("h1", {}, "Requests"),
         h("div", { class: "actions" },
           h("button", { class: "button", "aria-pressed": held ? "true" : "false", onclick: () => pause(data, pool) }, held ? "Paused: continue" : "Pause"),
-          h("a", { class: "button", href: query("/v1/requests", { ...wish, cursor: "", format: "har" }), download: "rockpool.har" }, "Save as HAR"))),
+          h("a", { class: "button", href: query("/v1/requests", { ...wish, format: "har" }), download: "rockpool.har" }, "Save as HAR"))),
       h("form", { class: "search", role: "search", onsubmit: (event) => search(event, pool) },
-        h("div", {}, h("label", { for: "path" }, "URL contains"), h("input", { id: "path", type: "search", value: wish.path, spellcheck: "false" })),
+        h("div", { class: "grow" }, h("label", { for: "path" }, "URL contains"), h("input", { id: "path", type: "search", value: wish.path, spellcheck: "false" })),
         choice("verdict", "Answered by", verdicts, wish),
         choice("status", "Status", ["2xx", "3xx", "4xx", "5xx"], wish),
         choice("method", "Method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], wish),
@@ -40,7 +45,7 @@ export const requests = {
       page.items.length === 0
         ? empty(isFiltered ? "No recorded request matches" : "No requests yet", isFiltered ? h("a", { href: "#/requests" }, "Show all requests") : "Requests through the proxy appear here.")
         : table("Requests, the newest first", [
-          { name: "Request", class: "wide", cell: (row) => h("a", { class: "mono wrap", href: `#/requests/${row.id}`, title: row.url }, h("b", {}, `${row.method} `), path(row.url)) },
+          { name: "Request", class: "wide", cell: (row) => [h("a", { class: "mono wrap", href: `#/requests/${row.id}`, title: row.url }, h("b", {}, `${row.method} `), path(row.url)), h("span", { class: "under quiet small" }, host(row.url))] },
           { name: "Status", class: "figure", cell: (row) => row.status || "–" },
           { name: "Answered by", cell: (row) => [tag(row.verdict, tones[row.verdict]), row.represents > 1 ? ` ×${row.represents}` : ""] },
           { name: "Why", class: "wide", cell: (row) => row.error ?? row.why },
@@ -48,13 +53,10 @@ export const requests = {
           { name: "Took", class: "figure", cell: (row) => milliseconds(row.seconds) },
           { name: "When", cell: (row) => h("time", { datetime: row.at, title: new Date(row.at).toLocaleString() }, clock(row.at)) },
         ], page.items.map((row) => ({ ...row, key: row.id }))),
-      page.next ? h("p", {}, h("a", { class: "button", href: `#${query("/requests", { ...wish, cursor: page.next })}` }, "Older")) : null,
+      pager("/requests", wish, number, page.matching, pool),
     ];
   },
 };
-
-const choice = (name, words, values, wish) => h("div", {}, h("label", { for: name }, words),
-  h("select", { id: name }, h("option", { value: "" }, "All"), values.map((value) => h("option", { selected: value === wish[name] }, value))));
 
 function search(event, pool) {
   event.preventDefault();
@@ -102,7 +104,7 @@ const steps = (one) => one.steps.length === 0 ? h("p", { class: "quiet" }, "No s
 
 function facts(one) {
   const rows = [["When", moment(one.at)], ["Status", one.status || null], ["Cache-Status", one.cacheStatus], ["Upstream", one.upstream], ["Category", one.category],
-    ["Client", one.client], ["Error", one.error], ["Size", bytes(one.bytes)], ["Until the head", milliseconds(one.headSeconds)], ["Until the end", milliseconds(one.seconds)],
+    ["Client", one.client ? principal(one.client) : null], ["Error", one.error], ["Size", bytes(one.bytes)], ["Until the head", milliseconds(one.headSeconds)], ["Until the end", milliseconds(one.seconds)],
     ["Stands for", one.represents > 1 ? count(one.represents, "request") : null], ["Id", one.id]];
   return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono wrap" }, value)]));
 }

@@ -71,6 +71,7 @@ function result(found) {
       { name: "Outcome", cell: (row) => row.what }, { name: "Reason", cell: (row) => row.reason },
       { name: "Entries", class: "figure", cell: (row) => number(row.entries) }, { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
     ], rows) : null,
+    found.advice?.length ? h("ul", { class: "list" }, found.advice.map((words) => h("li", {}, words[0].toUpperCase() + words.slice(1), "."))) : null,
     found.dryRun ? null : h("p", { class: "quiet small" }, files.map(([name, before, after]) => `${name}: ${bytes(before)} before, ${bytes(after)} after. `)),
     found.errors?.length ? h("p", { class: "problem" }, found.errors.join("; ")) : null);
 }

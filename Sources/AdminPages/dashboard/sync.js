@@ -7,7 +7,7 @@ export const sync = {
   topics: ["operation", "conflict", "reachability"],
   title: () => "Sync",
   async load(at) {
-    const [entities, log] = await Promise.all([get("/v1/entities?limit=1000"), get(query("/v1/sync/log", { limit: 50, cursor: at.search.get("cursor") }))]);
+    const [entities, log] = await Promise.all([get("/v1/entities?limit=1000"), get(query("/v1/sync/log", { limit: 200, cursor: at.search.get("cursor") }))]);
     return { entities: entities.items, log };
   },
   view: ({ entities, log }, pool) => [

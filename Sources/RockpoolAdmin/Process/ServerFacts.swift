@@ -1,5 +1,5 @@
 // Facts of the process that the admin API serves for commands, which have only the socket (docs/reference/admin-api.md#server).
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 /// The process around the engine: its version, its places, and its configuration.
@@ -11,8 +11,16 @@ package struct ServerFacts: Sendable {
     package var cacheDirectory = ""
     /// `host:port` of the forward proxy as bound.
     package var proxy: String?
+    /// Open connections of clients, and open tunnels.
+    package var connections: @Sendable () -> (clients: Int, tunnels: Int) = { (0, 0) }
+    /// When the certificate authority expires; nil without one.
+    package var authorityExpiry: @Sendable () -> Timestamp? = { nil }
+    /// The last reading of the configuration; the start counts.
+    package var lastReload: @Sendable () -> (at: Timestamp, isGood: Bool)? = { nil }
     /// The effective configuration as a JSON text.
     package var configuration: @Sendable () -> String = { "{}" }
+    /// Every key of the effective configuration with its value and its source, as items of a list.
+    package var values: @Sendable () -> [JSONValue] = { [] }
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
     package var reload: @Sendable () throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
 

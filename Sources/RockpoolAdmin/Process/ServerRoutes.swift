@@ -15,17 +15,24 @@ struct ServerRoutes {
     let dashboard: @Sendable () -> String
 
     func add(to router: Router<AdminContext>) {
-        router.get("/v1/configuration") { request, context in
-            // It may name the passwords of parent proxies.
-            guard context.isThroughSocket || request.carries(token: token) else {
-                return Response.tokenNeeded(by: "readers of the configuration")
+        router.get("/v1/configuration") { request, context in try read(request, in: context) { configuration() } }
+        router.get("/v1/configuration/values") { request, context in
+            try read(request, in: context) {
+                .json(["file": .optional(facts.configFile), "items": .array(facts.values()), "next": .null])
             }
-            return configuration()
         }
         router.post("/v1/backup") { request, _ in try backup(request) }
         router.post("/v1/reload") { _, _ in reload() }
         router.post("/v1/dashboard/codes") { _, _ in code() }
         router.post("/v1/dashboard/token") { request, _ in try await exchange(request) }
+    }
+
+    /// The configuration needs the token: it may name the passwords of parent proxies.
+    private func read(_ request: Request, in context: AdminContext, answer: () -> Response) throws -> Response {
+        guard context.isThroughSocket || request.carries(token: token) else {
+            return Response.tokenNeeded(by: "readers of the configuration")
+        }
+        return answer()
     }
 
     private func configuration() -> Response {

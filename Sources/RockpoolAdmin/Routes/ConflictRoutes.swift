@@ -11,6 +11,7 @@ struct ConflictRoutes {
     private static let resolutionLimit = Int.mib(16)
 
     let data: DataStore
+    let active: ActiveConfiguration
     let commands: OutboxCommands
     let documents: OperationDocuments
 
@@ -34,6 +35,9 @@ struct ConflictRoutes {
                 upstream: try query.one(named: "upstream"), entity: try query.one(named: "entity"), isOpen: try Self.isOpen(in: query),
                 limit: Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100)),
                 cursor: try query.number(named: "cursor", in: 1...Int64.max, default: .max)))
+        if page.items.isEmpty, let name = try query.one(named: "upstream"), active.routes.upstream(named: name) == nil {
+            throw Refusal.unknown(upstream: name, among: active)
+        }
         return .json(["items": .array(page.items.map(ConflictDocument.summary)), "next": .optional(page.next.map { String($0) })])
     }
 

@@ -34,7 +34,7 @@ struct NetworkRoutes {
         let before = shown
         do {
             guard try upstreams.switchNetwork(mode, upstream: upstream) else {
-                return .problem(.notFound, detail: "no upstream \(upstream ?? "")")
+                return .problem(.notFound, detail: Refusal.unknown(upstream: upstream ?? "", among: active).detail)
             }
         } catch {
             return .problem(.noRoom, detail: "the mode is set, but cannot be stored for the next start: \(error)")

@@ -6,9 +6,6 @@ import RockpoolEngine
 import RockpoolStore
 
 struct OperationRoutes {
-    /// The most operations on one page.
-    private static let pageLimit: Int64 = 1000
-
     let data: DataStore
     let active: ActiveConfiguration
     let commands: OutboxCommands
@@ -28,21 +25,31 @@ struct OperationRoutes {
     }
 
     private func list(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["state", "lane", "upstream", "method", "path", "olderThanSeconds", "limit", "cursor"])
+        let query = try AdminQuery(
+            request, known: PagePlace.names.union(["state", "lane", "upstream", "method", "path", "olderThanSeconds"]))
+        let place = try PagePlace(query)
         var filter = try filter(from: query)
         filter.method = try query.one(named: "method")?.uppercased()
         filter.path = try query.one(named: "path")
         let age = try query.number(named: "olderThanSeconds", in: 0...Int64.max / 1000, default: 0)
         if age > 0 { filter.olderThan = .seconds(age) }
-        filter.limit = Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100))
+        (filter.limit, filter.offset) = (place.limit, place.offset)
         if let cursor = try query.one(named: "cursor") {
             guard let sequence = Int64(cursor) else { return .problem(.badRequest, detail: "cursor must be the `next` of a page") }
             filter.cursor = sequence
         }
         let page = try await data.operations(filter)
-        return .json([
+        if page.items.isEmpty { try refuseUnknownUpstream(filter.upstream) }
+        var document: JSONValue = [
             "items": .array(try await documents.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
-        ])
+        ]
+        if place.isCounted { document["total"] = .integer(try await data.count(of: filter)) }
+        return .json(document)
+    }
+
+    /// Throws a 404 if no upstream has this name. Operations of an upstream that is declared no longer are found all the same.
+    private func refuseUnknownUpstream(_ name: String?) throws(Refusal) {
+        if let name, active.routes.upstream(named: name) == nil { throw .unknown(upstream: name, among: active) }
     }
 
     /// The filter of a query; without `state` it selects open operations.

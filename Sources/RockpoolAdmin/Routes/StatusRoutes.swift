@@ -46,6 +46,8 @@ struct StatusRoutes {
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "storage": .optional(
+                try await StorageWarning.words(cache: cache, data: data, minFree: active.configuration.storage.minFree)),
             "version": .string(facts.version),
             "configFile": .optional(facts.configFile),
             "stateDir": .string(facts.stateDirectory),

@@ -12,10 +12,12 @@ struct StorageRoutes {
     let data: DataStore
     let active: ActiveConfiguration
     let cleaner: Cleaner
+    let history: StorageHistory
     let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/storage") { _, _ in Response.json(try await storage()) }
+        router.get("/v1/storage/history") { _, _ in Response.json(["items": .array(history.list), "next": .null]) }
         router.post("/v1/storage/cleanup") { request, _ in try await cleanup(request: request) }
         router.post("/v1/storage/scrub") { request, _ in try await scrub(request: request) }
     }
@@ -98,9 +100,7 @@ struct StorageRoutes {
         }
         if let wrong = Self.mistake(in: body) { return .problem(.badRequest, detail: wrong) }
         let category = body["category"]?.string
-        if let category, !active.configuration.categories.contains(where: { $0.name == category }) {
-            return .problem(.badRequest, detail: "no category \(category)")
-        }
+        if let category { _ = try CacheSelector.category(category, active: active, inUse: []) }
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
             category: category, olderThan: body["olderThanSeconds"]?.integer.map { .seconds($0) })

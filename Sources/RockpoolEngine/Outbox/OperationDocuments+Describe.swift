@@ -39,6 +39,8 @@ extension OperationDocuments {
         json["waiting"] = .optional(waiting(operation, standing: standing)?.words)
         json["blockedBy"] = operation.state == .pending ? standing.blocker?.json ?? .null : .null
         let purge = standing.isAwaited ? nil : active.retention.announcedPurge(of: operation, now: now())
+        json["client"] = .optional(operation.principal.map(credentials.resolved))
+        json["bodyBytes"] = .number(JSONNumber(operation.body.length))
         json["purgeAt"] = .optional(purge.map(RFC3339.format))
         json["commands"] = .array(OperationSteering.allowed(on: operation).map { .string($0.rawValue) })
         return json

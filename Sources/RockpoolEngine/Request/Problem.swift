@@ -19,6 +19,9 @@ package struct Problem: Error, Sendable {
     /// Members beyond the standard ones (RFC 9457 §3.2).
     package var extensions = JSONObject()
 
+    /// What to do where the outbox has no room, the end of a `detail`.
+    static let roomAdvice = "rockpool outbox summary shows what fills the outbox: deliver or discard that, or raise the limit"
+
     package init(_ type: ProblemType, detail: String, upstream: String? = nil, error: String? = nil, retryAfter: Int? = nil) {
         self.type = type.rawValue
         self.status = type.status

@@ -95,7 +95,7 @@ enum Spool {
         }
     }
 
-    private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body")
+    private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body; \(Problem.roomAdvice)")
 
     /// The refusal of a body that could only be passed through, while its upstream is unreachable.
     static func tooLarge(_ limit: ByteCount) -> Problem {

@@ -241,11 +241,15 @@ extension WritePipeline {
         }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
-            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), context: &context)
+            return refuse(
+                Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"),
+                context: &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))
-            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), context: &context)
+            return refuse(
+                Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept; \(Problem.roomAdvice)"),
+                context: &context)
         }
         logger.failed("outbox failed", error: error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.

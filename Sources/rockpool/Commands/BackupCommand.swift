@@ -8,7 +8,10 @@ import Synchronization
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Write the outbox, its conflicts and the configuration to one file, a tar archive.",
-        discussion: "Works with the server running or stopped. The file is complete or not written, and readable by its owner only.")
+        discussion: .examples(
+            "rockpool backup rockpool.tar",
+            "rockpool backup rockpool.tar --force --with-keys",
+            after: "Works with the server running or stopped. The file is complete or not written, and readable by its owner only."))
     @Argument(help: "The file.", completion: .file()) var file: String
     @Flag(name: .long, help: "Also the certificate authority and the admin token.") var withKeys = false
     @Flag(name: .long, help: "Replace an existing file.") var force = false
@@ -42,7 +45,9 @@ struct BackupCommand: AsyncParsableCommand {
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Make a state directory of a backup.",
-        discussion: "The server must be stopped, and the state directory must hold no outbox.")
+        discussion: .examples(
+            "rockpool restore rockpool.tar --state-dir restored",
+            after: "The server must be stopped, and the state directory must hold no outbox."))
     @Argument(help: "The file of `rockpool backup`.", completion: .file()) var file: String
     @OptionGroup var common: CommonOptions
 

@@ -7,13 +7,20 @@ import RockpoolNetwork
 struct CACommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca", abstract: "Make, show, install or replace the certificate authority for decrypted hosts.",
-        discussion: "The authority belongs to this machine; only hosts named in the configuration are decrypted. Its key can impersonate "
-            + "any site to clients that trust it, so the key never leaves the state directory.",
+        discussion: .examples(
+            "rockpool ca init && rockpool ca install",
+            "rockpool ca show",
+            after: "The authority belongs to this machine; only hosts named in the configuration are decrypted. Its key can impersonate "
+                + "any site to clients that trust it, so the key never leaves the state directory."),
         subcommands: [Initialise.self, Show.self, Install.self, Uninstall.self, Rotate.self])
 
     struct Initialise: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "init", abstract: "Make the authority unless it exists.", discussion: "A repeated run has no effect.")
+            commandName: "init", abstract: "Make the authority unless it exists.",
+            discussion: .examples(
+                "rockpool ca init",
+                "rockpool ca init --constrain example.com",
+                after: "A repeated run has no effect."))
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
@@ -32,7 +39,10 @@ struct CACommand: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "show", abstract: "Show the authority, and the stores that trust it.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show the authority, and the stores that trust it.",
+            discussion: .examples(
+                "rockpool ca show"))
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -44,7 +54,9 @@ struct CACommand: AsyncParsableCommand {
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rotate", abstract: "Replace the authority by a new one, also in a running server.",
-            discussion: "Clients trust the new authority only after `rockpool ca install` or a new `rockpool env`.")
+            discussion: .examples(
+                "rockpool ca rotate",
+                after: "Clients trust the new authority only after `rockpool ca install` or a new `rockpool env`."))
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
@@ -117,7 +129,10 @@ struct CACommand: AsyncParsableCommand {
     struct Install: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "install", abstract: "Add the authority to the trust stores of the system, browsers and Java.",
-            discussion: "Debian's store needs root; NSS databases need certutil (libnss3-tools).")
+            discussion: .examples(
+                "rockpool ca install",
+                "rockpool ca install --store nss --yes                 # browsers only",
+                after: "Debian's store needs root; NSS databases need certutil (libnss3-tools)."))
         @OptionGroup var change: Change
 
         func run() async throws {
@@ -136,7 +151,10 @@ struct CACommand: AsyncParsableCommand {
 
     struct Uninstall: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "uninstall", abstract: "Remove the authority from every trust store.", discussion: "The authority itself is kept.")
+            commandName: "uninstall", abstract: "Remove the authority from every trust store.",
+            discussion: .examples(
+                "rockpool ca uninstall --yes",
+                after: "The authority itself is kept."))
         @OptionGroup var change: Change
 
         func run() async throws {

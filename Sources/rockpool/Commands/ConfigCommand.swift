@@ -6,6 +6,9 @@ import RockpoolCore
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config", abstract: "Check the configuration, show it, or describe it.",
+        discussion: .examples(
+            "rockpool config check rockpool.yaml",
+            "rockpool config show"),
         subcommands: [Check.self, Show.self, Schema.self])
 
     /// The configuration file; the argument takes precedence over `--config`.
@@ -18,7 +21,11 @@ struct ConfigCommand: AsyncParsableCommand {
     }
 
     struct Check: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Validate a configuration; each problem is one line, FILE:LINE: message.")
+        static let configuration = CommandConfiguration(
+            abstract: "Validate a configuration; each problem is one line, FILE:LINE: message.",
+            discussion: .examples(
+                "rockpool config check",
+                "rockpool config check rockpool.yaml"))
         @OptionGroup var source: Source
 
         func run() throws {
@@ -39,7 +46,10 @@ struct ConfigCommand: AsyncParsableCommand {
 
         static let configuration = CommandConfiguration(
             abstract: "Print the effective configuration; as YAML with the source of each value.",
-            discussion: "Without a file it is that of the running server, if one runs, else that with which one would start.")
+            discussion: .examples(
+                "rockpool config show",
+                "rockpool config show rockpool.yaml --format json",
+                after: "Without a file it is that of the running server, if one runs, else that with which one would start."))
         @OptionGroup var source: Source
         @Option(name: .long, help: "yaml (also called table) or json.")
         var format: Format = .yaml
@@ -68,7 +78,10 @@ struct ConfigCommand: AsyncParsableCommand {
     }
 
     struct Schema: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Print the JSON Schema of the configuration, for editors.")
+        static let configuration = CommandConfiguration(
+            abstract: "Print the JSON Schema of the configuration, for editors.",
+            discussion: .examples(
+                "rockpool config schema > rockpool.schema.json"))
         @OptionGroup var common: CommonOptions
 
         func run() throws {

@@ -10,17 +10,19 @@ struct ConflictsCommand: AsyncParsableCommand {
               rockpool conflicts                                   # open conflicts
               rockpool conflicts show ID
               rockpool conflicts resolve ID --keep mine
-              rockpool conflicts show ID --format json | jq '.mine * {tags: .theirs.tags}' | rockpool conflicts resolve ID --merged -
               rockpool conflicts undo ID                           # send the losing side again
             """,
         subcommands: [List.self, Show.self, Resolve.self, Undo.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List conflicts, the newest first; only open ones without --state.")
+            commandName: "ls", abstract: "List conflicts, the newest first; only open ones without --state.",
+            discussion: .examples(
+                "rockpool conflicts ls --state all",
+                "rockpool conflicts ls --upstream notes"))
         @OptionGroup var options: ReadingOptions
         @Option(name: .long, help: "open, closed or all.") var state: Extent?
-        @Option(name: .long, help: "Only conflicts of this upstream.") var upstream: String?
+        @Option(name: .long, help: "Only conflicts of this upstream.", completion: Completions.upstreams) var upstream: String?
         @Option(name: .long, help: "Only conflicts of this entity, given by its path.") var entity: String?
 
         enum Extent: String, CaseIterable, ExpressibleByArgument { case open, closed, all }
@@ -37,8 +39,11 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one conflict: base, mine and theirs of each field, with ! for conflicting fields, or the complete sides.")
-        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
+            abstract: "Show one conflict: base, mine and theirs of each field, with ! for conflicting fields, or the complete sides.",
+            discussion: .examples(
+                "rockpool conflicts show ID"))
+        @Argument(help: "The conflict\'s id, or a part of it.", completion: Completions.conflicts, transform: CommonOptions.id) var id:
+            String
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -52,8 +57,12 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Resolve: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Resolve a conflict: keep one side or both, or give a merged document. All sides stay readable.")
-        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
+            abstract: "Resolve a conflict: keep one side or both, or give a merged document. All sides stay readable.",
+            discussion: .examples(
+                "rockpool conflicts resolve ID --keep mine",
+                "rockpool conflicts resolve ID --merged merged.json"))
+        @Argument(help: "The conflict\'s id, or a part of it.", completion: Completions.conflicts, transform: CommonOptions.id) var id:
+            String
         @Option(name: .long, help: "The side to keep: mine, theirs, or both as separate entities.") var keep: Side?
         @Option(name: .long, help: "A JSON document with the complete merged entity; - is stdin.", completion: .file(extensions: ["json"]))
         var merged: String?
@@ -80,8 +89,11 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Undo: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send the losing side again, as a new operation based on the current version.")
-        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
+            abstract: "Send the losing side again, as a new operation based on the current version.",
+            discussion: .examples(
+                "rockpool conflicts undo ID"))
+        @Argument(help: "The conflict\'s id, or a part of it.", completion: Completions.conflicts, transform: CommonOptions.id) var id:
+            String
         @Option(name: .long, help: "The side to restore after a merge: mine or theirs.") var side: Side?
         @OptionGroup var common: CommonOptions
 

@@ -3,7 +3,9 @@ import ArgumentParser
 
 struct EntitiesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "entities", abstract: "List declared resources: cached and upstream entities, pending writes, conflicts, last pull.")
+        commandName: "entities", abstract: "List declared resources: cached and upstream entities, pending writes, conflicts, last pull.",
+        discussion: .examples(
+            "rockpool entities"))
     @OptionGroup var options: ReadingOptions
 
     func run() async throws {

@@ -7,7 +7,10 @@ import RockpoolNetwork
 struct EnvCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "env", abstract: "Print the environment variables that make clients use and trust the proxy.",
-        discussion: "Use it with: eval \"$(rockpool env)\", and take it back with: eval \"$(rockpool env --unset)\"")
+        discussion: .examples(
+            "eval \"$(rockpool env)\"",
+            "eval \"$(rockpool env --unset)\"                       # takes it back",
+            after: "Use it with: eval \"$(rockpool env)\", and take it back with: eval \"$(rockpool env --unset)\""))
     @Option(name: .long, help: "bash, zsh, sh, fish or powershell; by default that of $SHELL.")
     var shell: Shell?
     @Flag(name: .long, help: "Remove the variables instead; what the user had set beside them stays.") var unset = false

@@ -9,13 +9,15 @@ struct IdentitiesCommand: AsyncParsableCommand {
         discussion: """
             EXAMPLES
               rockpool identities ls
-              rockpool identities forget 3f1c…   # copies and credentials; asks about waiting writes
+              rockpool identities forget ID --keep-writes          # copies and credentials
             """,
         subcommands: [List.self, Forget.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List identities: their copies, waiting writes and credentials.")
+            commandName: "ls", abstract: "List identities: their copies, waiting writes and credentials.",
+            discussion: .examples(
+                "rockpool identities ls"))
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -26,8 +28,10 @@ struct IdentitiesCommand: AsyncParsableCommand {
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove the copies and credentials of an identity.",
-            discussion: "Waiting writes are dropped after a confirmation or with --yes, or kept with --keep-writes.")
-        @Argument(help: "The identity\'s id.", transform: CommonOptions.id) var id: String
+            discussion: .examples(
+                "rockpool identities forget ID --keep-writes",
+                after: "Waiting writes are dropped after a confirmation or with --yes, or kept with --keep-writes."))
+        @Argument(help: "The identity\'s id.", completion: Completions.identities, transform: CommonOptions.id) var id: String
         @Flag(name: .long, help: "Drop its waiting writes too, without a question.") var yes = false
         @Flag(name: .long, help: "Keep its waiting writes; they park until its client shows a credential again.") var keepWrites = false
         @OptionGroup var options: ReadingOptions

@@ -6,11 +6,15 @@ struct NetworkCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "network", abstract: "Show the reachability of the upstreams, or set the network mode.",
-        discussion:
-            "auto: as detected. offline: send nothing. online: always try the upstream. Without a mode the current one is shown.")
+        discussion: .examples(
+            "rockpool network",
+            "rockpool network offline                             # for a flight",
+            "rockpool network auto                                # and back",
+            "rockpool network offline --upstream notes",
+            after: "auto: as detected. offline: send nothing. online: always try the upstream. Without a mode the current one is shown."))
     @Argument(help: "auto, offline or online.")
     var mode: Mode?
-    @Option(name: .long, help: "Only this upstream.")
+    @Option(name: .long, help: "Only this upstream.", completion: Completions.upstreams)
     var upstream: String?
     @OptionGroup var options: ReadingOptions
 

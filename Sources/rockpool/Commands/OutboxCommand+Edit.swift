@@ -13,12 +13,15 @@ extension OutboxCommand {
                 Without options the request opens as JSON in $VISUAL or $EDITOR; if it is saved unchanged, nothing is sent.
 
                 EXAMPLES
-                  rockpool outbox edit ID
-                  rockpool outbox edit ID --body '{"title": "shorter"}' --header 'If-Match: "7"'
-                  rockpool outbox edit ID --header 'X-Trace:'          # a field without a value is removed
-                  rockpool outbox edit ID --file edit.json             # {"method", "url", "headers", "body"}, any of them
+                  rockpool outbox edit ID                   # in the editor
+                  rockpool outbox edit ID --body '{"title": "shorter"}'
+                  rockpool outbox edit ID --header 'X-Trace:'          # removes the field
+                  rockpool outbox edit ID --file edit.json
+
+                The file is an object with any of the members method, url, headers and body.
                 """)
-        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String
         @Option(name: .long, help: "A JSON document with the changes; - is stdin.", completion: .file(extensions: ["json"]))
         var file: String?
         @Option(name: .long, help: "The new method.") var method: String?

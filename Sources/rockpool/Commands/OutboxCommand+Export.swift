@@ -13,11 +13,11 @@ extension OutboxCommand {
             discussion: """
                 EXAMPLES
                   rockpool outbox export --state dead,conflicted --output failed.jsonl
-                  rockpool outbox export --format curl --with-secrets     # to send by hand
+                  rockpool outbox export --format curl --with-secrets         # to send by hand
                   rockpool outbox export --format har --state all --output outbox.har
                 """)
         @Option(name: .long, help: "jsonl for programs, curl for a shell, har for browser tools.") var format: Form = .jsonl
-        @Option(name: .long, help: "A state, several separated by commas, or all.") var state: String?
+        @Option(name: .long, help: "A state, several separated by commas, or all.", completion: Completions.states) var state: String?
         @Option(name: .long, help: "Only this lane.") var lane: String?
         @Flag(name: .long, help: "Export URLs unchanged; otherwise secret query parameters are REDACTED.") var withSecrets = false
         @Option(name: .shortAndLong, help: "The file, readable by its owner only; by default stdout.", completion: .file())

@@ -11,10 +11,11 @@ extension OutboxCommand {
                 Operations that depend on it are listed, and cancelled too after a confirmation or with --tree.
 
                 EXAMPLES
-                  rockpool outbox discard 7cf83346bc0b
+                  rockpool outbox discard ID
                   rockpool outbox discard --state dead --upstream notes --yes
                 """)
-        @Argument(help: "The operation\'s id, or a part of it.", transform: CommonOptions.id) var id: String?
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String?
         @Flag(name: .long, help: "Also cancel all operations that depend on it.") var tree = false
         @OptionGroup var bulk: OutboxBulk
         @OptionGroup var common: CommonOptions
@@ -38,8 +39,11 @@ extension OutboxCommand {
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Cancel an operation that was not sent yet.",
-            discussion: "Guaranteed only if no attempt was sent; otherwise a warning is printed.")
-        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
+            discussion: .examples(
+                "rockpool outbox cancel ID",
+                after: "Guaranteed only if no attempt was sent; otherwise a warning is printed."))
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String
         @Flag(name: .long, help: "Also cancel all operations that depend on it.") var tree = false
         @OptionGroup var common: CommonOptions
 

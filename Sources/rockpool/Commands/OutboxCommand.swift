@@ -6,7 +6,12 @@ import RockpoolCore
 struct OutboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "outbox", abstract: "List, edit, retry, cancel and export queued writes.",
-        subcommands: [List.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
+        discussion: .examples(
+            "rockpool outbox                                      # what waits, and why",
+            "rockpool outbox summary                              # who fills it",
+            "rockpool outbox show ID                              # request, answer, attempts",
+            "rockpool outbox retry ID"),
+        subcommands: [List.self, Summary.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
@@ -37,12 +42,20 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one operation: its request, the reason why it waits, and every attempt.")
-        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
+            abstract: "Show one operation: its request, the reason why it waits, and every attempt.",
+            discussion: .examples(
+                "rockpool outbox show ID",
+                "rockpool outbox show ID --format json"))
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
-            try options.print(try await options.common.client().send(.get(.operation(id))), as: OperationReport.self)
+            let reply = try await options.common.client().send(.get(.operation(id)))
+            switch options.format {
+            case .json: Display.output.write(reply.body.withLineEnd)
+            case .table: Display.output.print(try OperationView(reply))
+            }
         }
     }
 
@@ -51,10 +64,11 @@ struct OutboxCommand: AsyncParsableCommand {
             abstract: "Retry one operation now, all of a lane, or all that are selected.",
             discussion: """
                 EXAMPLES
-                  rockpool outbox retry 7cf83346bc0b                  # the beginning or end of an id is enough
-                  rockpool outbox retry --state dead --upstream notes
+                  rockpool outbox retry ID        # the beginning or end of an id is enough
+                  rockpool outbox retry --state dead --upstream notes --yes
                 """)
-        @Argument(help: "The operation\'s id, or a part of it.", transform: CommonOptions.id) var id: String?
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String?
         @Option(
             name: .long,
             help: "All pending, parked, dead and conflicted operations of this lane; uncertain ones are retried by id only.")
@@ -91,7 +105,11 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     struct Flush: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Send all pending operations now, before their next attempt is due.")
+        static let configuration = CommandConfiguration(
+            abstract: "Send all pending operations now, before their next attempt is due.",
+            discussion: .examples(
+                "rockpool outbox flush",
+                "rockpool outbox flush --now"))
         @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var common: CommonOptions
 

@@ -5,9 +5,9 @@ import RockpoolCore
 
 /// `--state` and the other options that select operations for a list.
 struct OutboxSelection: ParsableArguments {
-    @Option(name: .long, help: "A state, several separated by commas, or all.") var state: String?
+    @Option(name: .long, help: "A state, several separated by commas, or all.", completion: Completions.states) var state: String?
     @Option(name: .long, help: "Only this lane.") var lane: String?
-    @Option(name: .long, help: "Only writes to this upstream.") var upstream: String?
+    @Option(name: .long, help: "Only writes to this upstream.", completion: Completions.upstreams) var upstream: String?
     @Option(name: .long, help: "Only writes with this method.") var method: String?
     @Option(name: .long, help: "Only writes whose path and query contain this text.") var path: String?
     @Option(name: .long, help: "Only writes that were accepted longer ago, such as 1h.") var olderThan: TimeSpan?
@@ -37,8 +37,10 @@ struct OutboxSelection: ParsableArguments {
 
 /// `--state`, `--upstream` and `--yes` of the commands that change many operations at once.
 struct OutboxBulk: ParsableArguments {
-    @Option(name: .long, help: "All operations in this state, or in several separated by commas, after a question.") var state: String?
-    @Option(name: .long, help: "With --state: only writes to this upstream.") var upstream: String?
+    @Option(
+        name: .long, help: "All operations in this state, or in several separated by commas, after a question.",
+        completion: Completions.states) var state: String?
+    @Option(name: .long, help: "With --state: only writes to this upstream.", completion: Completions.upstreams) var upstream: String?
     @Flag(name: .long, help: "With --state: change them without a question.") var yes = false
 
     var isUsed: Bool { state != nil }

@@ -7,8 +7,11 @@ import RockpoolStore
 struct ProxyPasswordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "proxy-password", abstract: "Set or remove the password of a client of the proxy.",
-        discussion: "The password is read from the terminal, or from stdin: its first line. Only its hash is kept. A running server uses "
-            + "the file as it is now, without a reload.")
+        discussion: .examples(
+            "rockpool proxy-password anna --file passwords",
+            "echo secret | rockpool proxy-password anna --file passwords",
+            after: "The password is read from the terminal, or from stdin: its first line. Only its hash is kept. A running server uses "
+                + "the file as it is now, without a reload."))
     @Argument(help: "The name of the client.") var name: String
     @Option(name: .long, help: "The file; by default that of proxy.auth.", completion: .file()) var file: String?
     @Flag(name: .long, help: "Remove the name.") var remove = false

@@ -4,7 +4,9 @@ import ArgumentParser
 struct ReloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload", abstract: "Let the running server read its configuration again.",
-        discussion: "A configuration with an error changes nothing.")
+        discussion: .examples(
+            "rockpool config check && rockpool reload",
+            after: "A configuration with an error changes nothing."))
     @OptionGroup var common: CommonOptions
 
     func run() async throws {

@@ -5,7 +5,9 @@ import Foundation
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run one command with the variables of `rockpool env`.",
-        discussion: "Everything after -- is the command. Its exit status is returned.")
+        discussion: .examples(
+            "rockpool run -- curl http://api.example.com/v1/notes",
+            after: "Everything after -- is the command. Its exit status is returned."))
     @OptionGroup var login: LoginOptions
     @OptionGroup var common: CommonOptions
     @Argument(parsing: .captureForPassthrough, help: "The command and its arguments, after --.")

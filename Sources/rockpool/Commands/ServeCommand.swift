@@ -11,7 +11,10 @@ import RockpoolStore
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the proxy in the foreground.",
-        discussion: "Prints `rockpool ready proxy=HOST:PORT admin=HOST:PORT` once it accepts. SIGTERM drains and stops; SIGHUP reloads.")
+        discussion: .examples(
+            "rockpool serve",
+            "rockpool serve --upstream https://api.example.com    # without a file",
+            after: "Prints `rockpool ready proxy=HOST:PORT admin=HOST:PORT` once it accepts. SIGTERM drains and stops; SIGHUP reloads."))
     @OptionGroup var common: CommonOptions
     @Option(name: .long, help: "The directory of cached responses (storage.cache_dir).", completion: .directory)
     var cacheDir: String?

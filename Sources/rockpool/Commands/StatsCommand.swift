@@ -2,7 +2,11 @@
 import ArgumentParser
 
 struct StatsCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Show counters, hit ratio and storage usage.")
+    static let configuration = CommandConfiguration(
+        commandName: "stats", abstract: "Show counters, hit ratio and storage usage.",
+        discussion: .examples(
+            "rockpool stats",
+            "rockpool stats --format json | grep hitRatio"))
     @OptionGroup var options: ReadingOptions
     @OptionGroup var watching: WatchOptions
 

@@ -7,7 +7,7 @@ struct StatusCommand: AsyncParsableCommand {
         discussion: """
             EXAMPLES
               rockpool status
-              rockpool status --check || echo "a write needs somebody"
+              rockpool status --check || echo "a write waits for a decision"
             """)
     @Flag(name: .long, help: "Exit with 1 if a conflict waits for a decision or a write is dead.") var check = false
     @OptionGroup var options: ReadingOptions

@@ -8,7 +8,11 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "storage-cleanup",
         abstract: "Remove expired data and free disk space.",
-        discussion: "Works with the server running or stopped. Queued writes are never removed.")
+        discussion: .examples(
+            "rockpool storage-cleanup --dry-run       # what would be removed, and what is kept",
+            "rockpool storage-cleanup --aggressive",
+            "rockpool storage-cleanup --category assets --older-than 7d",
+            after: "Works with the server running or stopped. Queued writes are never removed."))
     @OptionGroup var options: ReadingOptions
     @Flag(name: .long, help: "Also remove every stale entry, and all assets that are not pinned.")
     var aggressive = false

@@ -13,7 +13,10 @@ struct SyncCommand: AsyncParsableCommand {
         subcommands: [Push.self, Pull.self, Log.self])
 
     struct Push: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Send all pending operations, and report the deliveries.")
+        static let configuration = CommandConfiguration(
+            abstract: "Send all pending operations, and report the deliveries.",
+            discussion: .examples(
+                "rockpool sync push"))
         @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var options: ReadingOptions
 
@@ -28,7 +31,9 @@ struct SyncCommand: AsyncParsableCommand {
 
     struct Pull: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Fetch the upstream's changes of every resource with delta or sync; exits 1 if one cannot be fetched.")
+            abstract: "Fetch the upstream's changes of every resource with delta or sync; exits 1 if one cannot be fetched.",
+            discussion: .examples(
+                "rockpool sync pull"))
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -41,7 +46,10 @@ struct SyncCommand: AsyncParsableCommand {
     }
 
     struct Log: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the log of operations, the newest first.")
+        static let configuration = CommandConfiguration(
+            abstract: "List the log of operations, the newest first.",
+            discussion: .examples(
+                "rockpool sync log --limit 20"))
         @OptionGroup var options: ReadingOptions
         @Option(name: .long, help: "The most items to list, from 1 to 1000.") var limit = 100
 

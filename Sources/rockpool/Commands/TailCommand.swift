@@ -12,12 +12,12 @@ struct TailCommand: AsyncParsableCommand {
             recorded. Neither bodies nor secrets are recorded.
 
             EXAMPLES
-              rockpool tail --miss                                # what was not answered from the cache, and why
+              rockpool tail --miss                     # what the cache did not answer, and why
               rockpool tail --upstream notes --status 5xx
               rockpool tail --no-follow -n 1000 --format json     # one JSON object per line
               rockpool tail --har > requests.har                  # for browser tools
             """)
-    @Option(name: .long, help: "Only this upstream.") var upstream: String?
+    @Option(name: .long, help: "Only this upstream.", completion: Completions.upstreams) var upstream: String?
     @Option(name: .long, help: "A status or a class such as 5xx; several with commas.") var status: String?
     @Option(name: .long, help: "A method; several with commas.") var method: String?
     @Option(

@@ -6,7 +6,9 @@ import RockpoolStore
 
 struct VersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "version", abstract: "Print the version; with --json also those of the databases and of libcurl.")
+        commandName: "version", abstract: "Print the version; with --json also those of the databases and of libcurl.",
+        discussion: .examples(
+            "rockpool version --json"))
     @Flag(name: .long, help: "One JSON object.") var json = false
 
     func run() throws {

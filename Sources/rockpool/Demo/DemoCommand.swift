@@ -4,7 +4,10 @@ import ArgumentParser
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo", abstract: "Show all main features: cached reads, an outage, queued writes, a crash, delivery, conflicts.",
-        discussion: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step succeeds.")
+        discussion: .examples(
+            "rockpool demo",
+            "rockpool demo --keep                                 # and look at the dashboard",
+            after: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step succeeds."))
     @Flag(name: .long, help: "Keep the API and the proxy running at the end, until interrupted.")
     var keep = false
 

@@ -8,6 +8,10 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Exits 1 if a check fails. Nothing is changed, except by --scrub, which removes bad bodies from the cache but changes nothing in \
             the outbox.
+
+            EXAMPLES
+              rockpool doctor
+              rockpool doctor --scrub --dry-run
             """)
     @Flag(help: "Check every page, body and sum of both stores instead; the server may be running or stopped.") var scrub = false
     @Flag(help: "With --scrub: only report, and change nothing.") var dryRun = false

@@ -6,10 +6,14 @@ import RockpoolCore
 struct LearnCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "learn", abstract: "Propose resources from the traffic of the running server, as a diff to its configuration.",
-        discussion:
-            "Reads the names of members in what is stored, no values. Nothing is changed; apply the diff by: rockpool learn | patch FILE")
+        discussion: .examples(
+            "rockpool learn > learned.diff",
+            "rockpool learn --upstream notes --for 5s",
+            after:
+                "Reads the names of members in what is stored, no values. Nothing is changed; apply the diff by: rockpool learn | patch FILE"
+        ))
     @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.") var duration: TimeSpan = .zero
-    @Option(name: .long, help: "Only this upstream.") var upstream: String?
+    @Option(name: .long, help: "Only this upstream.", completion: Completions.upstreams) var upstream: String?
     @OptionGroup var common: CommonOptions
 
     func run() async throws {

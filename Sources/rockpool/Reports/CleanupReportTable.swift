@@ -38,6 +38,7 @@ struct CleanupReportTable: TabularReport, Equatable {
     var vacuum: Vacuum?
     var notes: [Word]?
     var errors: [Word]?
+    var advice: [Word]?
 
     var tables: [TextTable] {
         var facts: [(String, TextTable.Cell)] = [
@@ -55,7 +56,8 @@ struct CleanupReportTable: TabularReport, Equatable {
         if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }
         for note in notes ?? [] { facts.append(("note", .init(note.text))) }
         for error in errors ?? [] { facts.append(("error", .init(error.text, .bad))) }
-        return [.facts(facts), Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason)]
+        let advice = TextTable(columns: [.text("")], rows: (advice ?? []).map { [.init($0.text)] })
+        return [.facts(facts), Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason), advice]
     }
 
     private static func parts(_ title: String, of parts: [String: CategoryUse]?) -> TextTable {

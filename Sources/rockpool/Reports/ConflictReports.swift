@@ -48,13 +48,14 @@ struct ConflictListReport: TabularReport, Hashable {
     var emptyNote: String? { "no conflicts" }
 
     var tables: [TextTable] {
-        [
+        let ids = ForPeople.ids(items.map(\.id))
+        return [
             TextTable(
-                columns: [.text("ID"), .text("KIND"), .text("ENTITY"), .text("DETECTION"), .text("OPENED"), .text("OUTCOME")],
-                rows: items.map { conflict in
+                columns: [.id("ID"), .text("KIND"), .text("ENTITY"), .text("DETECTION"), .text("OPENED"), .text("OUTCOME")],
+                rows: zip(ids, items).map { id, conflict in
                     [
-                        .init(conflict.id), .init(conflict.kind), .init(conflict.entity), .init(conflict.detection),
-                        .init(ForPeople.time(conflict.openedAt)), conflict.outcomeCell,
+                        .init(id), .init(conflict.kind), .init(conflict.entity), .init(conflict.detection),
+                        .init(ForPeople.age(conflict.openedAt)), conflict.outcomeCell,
                     ]
                 })
         ]

@@ -20,14 +20,14 @@ struct IdentitiesReport: TabularReport, Equatable {
         [
             TextTable(
                 columns: [
-                    .text("ID"), .text("UPSTREAMS"), .number("COPIES"), .number("SIZE"), .number("WAITING"), .text("CREDENTIAL"),
+                    .id("ID"), .text("UPSTREAMS"), .number("COPIES"), .number("SIZE"), .number("WAITING"), .text("CREDENTIAL"),
                     .text("LAST READ"),
                 ],
                 rows: items.map { item in
                     [
                         .init(item.id), .init(item.upstreams.joined(separator: ", ")), "\(item.entries)",
                         .init(ForPeople.bytes(item.bytes)), "\(item.waiting)",
-                        .init(item.sealed ? "sealed" : item.credential ? "in memory" : "–"), .init(ForPeople.time(item.usedAt)),
+                        .init(item.sealed ? "sealed" : item.credential ? "in memory" : "–"), .init(ForPeople.age(item.usedAt)),
                     ]
                 })
         ]

@@ -16,6 +16,8 @@ struct StatusReport: TabularReport, Equatable {
     var conflicts: Int
     var failed: Int
     var upstreams: [Upstream]
+    /// A shortage of storage, with the next command; nil without one.
+    var storage: String?
     var version: String?
     var configFile: String?
     var stateDir: String?
@@ -28,14 +30,14 @@ struct StatusReport: TabularReport, Equatable {
                 ("pending", "\(pending)"),
                 ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
-            ] + places)
+            ] + (storage.map { [("storage", .init($0, .warning))] } ?? []) + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
             rows: upstreams.map { upstream in
                 [
                     .init(upstream.name), .init(upstream.origin ?? "–"),
                     .init(upstream.reachability, Self.colour(of: upstream.reachability)),
-                    .init(ForPeople.time(upstream.since)), .init(upstream.bandwidth?.text ?? "–"), .init(upstream.lastError ?? "–"),
+                    .init(ForPeople.age(upstream.since)), .init(upstream.bandwidth?.text ?? "–"), .init(upstream.lastError ?? "–"),
                 ]
             })
         return [facts, list, TextTable(columns: [.text("")], rows: [[.init(next)]])]
@@ -48,6 +50,7 @@ struct StatusReport: TabularReport, Equatable {
     private var next: String {
         if conflicts > 0 { return "Next: decide the conflicts: rockpool conflicts ls" }
         if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
+        if storage != nil { return "Next: make room: rockpool storage-cleanup --dry-run" }
         if upstreams.contains(where: { $0.mode == "offline" }) {
             return "Next: the network is switched off; rockpool network auto ends that"
         }

@@ -61,10 +61,13 @@ struct SyncLogReport: TabularReport, Equatable {
     var emptyNote: String? { "no events" }
 
     var tables: [TextTable] {
-        [
+        let ids = ForPeople.ids(items.map { $0.operation ?? "–" })
+        return [
             TextTable(
-                columns: [.text("AT"), .text("OPERATION"), .text("EVENT"), .text("DETAIL")],
-                rows: items.map { [.init(ForPeople.time($0.at)), .init($0.operation ?? "–"), .init($0.event), .init($0.detail ?? "–")] })
+                columns: [.text("AT"), .id("OPERATION"), .text("EVENT"), .text("DETAIL")],
+                rows: zip(ids, items).map { id, item in
+                    [.init(ForPeople.age(item.at)), .init(id), .init(item.event), .init(item.detail ?? "–")]
+                })
         ]
     }
 }
@@ -94,7 +97,7 @@ struct EntitiesReport: TabularReport, Equatable {
                 rows: items.map { item in
                     [
                         .init(item.upstream), .init(item.resource), "\(item.cached)", .init(item.serverCount.map { "\($0)" } ?? "–"),
-                        "\(item.pending)", "\(item.conflicts)", .init(ForPeople.time(item.lastSync)),
+                        "\(item.pending)", "\(item.conflicts)", .init(ForPeople.age(item.lastSync)),
                     ]
                 })
         ]

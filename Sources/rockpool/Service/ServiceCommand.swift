@@ -5,13 +5,18 @@ import Foundation
 struct ServiceCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "service", abstract: "Install, show and remove the server as a service of the current user.",
-        discussion: "The service of the system is a unit of the package: sudo systemctl enable --now rockpool",
+        discussion: .examples(
+            "rockpool service install",
+            "rockpool service logs --follow",
+            after: "The service of the system is a unit of the package: sudo systemctl enable --now rockpool"),
         subcommands: [Install.self, Status.self, Logs.self, Uninstall.self])
 
     struct Install: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Install the unit, start the service, and start it at each login.",
-            discussion: "A repeated run writes the unit again and restarts the service.")
+            discussion: .examples(
+                "rockpool service install",
+                after: "A repeated run writes the unit again and restarts the service."))
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -29,14 +34,21 @@ struct ServiceCommand: AsyncParsableCommand {
     }
 
     struct Status: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show the state of the service, as systemd sees it.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show the state of the service, as systemd sees it.",
+            discussion: .examples(
+                "rockpool service status"))
         @OptionGroup var common: CommonOptions
 
         func run() async throws { try UserUnit.replaceProcess(by: "systemctl", ["--user", "--no-pager", "status", "rockpool"]) }
     }
 
     struct Logs: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show the log of the service.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show the log of the service.",
+            discussion: .examples(
+                "rockpool service logs",
+                "rockpool service logs --follow"))
         @Flag(name: [.short, .long], help: "Wait for new lines.") var follow = false
         @OptionGroup var common: CommonOptions
 
@@ -47,7 +59,10 @@ struct ServiceCommand: AsyncParsableCommand {
 
     struct Uninstall: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Stop the service and remove its unit.", discussion: "Configuration and stored data stay.")
+            abstract: "Stop the service and remove its unit.",
+            discussion: .examples(
+                "rockpool service uninstall",
+                after: "Configuration and stored data stay."))
         @OptionGroup var common: CommonOptions
 
         func run() async throws {

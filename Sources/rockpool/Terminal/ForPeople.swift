@@ -23,12 +23,14 @@ enum ForPeople {
         return parts.joined(separator: " ")
     }
 
-    /// An RFC 3339 time as its age on a terminal, `2 min ago`, and as a time elsewhere.
+    /// An RFC 3339 time as its age on a terminal, `2 min ago` or `in 2 min`, and as a time elsewhere.
     static func age(_ text: String?, on display: Display = .output) -> String {
         let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
-        guard display.isTerminal, let text, let moment = Timestamp(stated: .string(text)), moment <= now else { return time(text) }
-        let span = seconds(Double((now - moment).milliseconds) / 1000).split(separator: " ").prefix(2).joined(separator: " ")
-        return (now - moment).milliseconds < 1000 ? "now" : span + " ago"
+        guard display.isTerminal, let text, let moment = Timestamp(stated: .string(text)) else { return time(text) }
+        let away = (now - moment).milliseconds.magnitude
+        guard away >= 1000 else { return "now" }
+        let span = seconds(Double(away) / 1000).split(separator: " ").prefix(2).joined(separator: " ")
+        return moment > now ? "in \(span)" : "\(span) ago"
     }
 
     /// Ids for a list: on a terminal the shortest endings, of at least eight characters, that differ; elsewhere the whole ids.

@@ -31,9 +31,10 @@ enum AccessibilityPass {
             level = now;
           }
           if (document.scrollingElement.scrollWidth > innerWidth) faults.push(`the page is ${document.scrollingElement.scrollWidth} wide in ${innerWidth}`);
-          for (const one of document.querySelectorAll('button, nav a, .switch label')) {
+          const finger = innerWidth < 700 ? 44 : 24;
+          for (const one of document.querySelectorAll('button, nav a, a.button, select, input:not([type=checkbox], [type=radio]), label:has(> input[type=checkbox]), .switch label, summary, tbody a')) {
             const box = one.getBoundingClientRect();
-            if (isSeen(one) && (box.width < 24 || box.height < 24)) say(one, `is ${Math.round(box.width)} by ${Math.round(box.height)}, too small to hit`);
+            if (isSeen(one) && Math.round(Math.min(box.width, box.height)) < finger) say(one, `is ${Math.round(box.width)} by ${Math.round(box.height)}, too small to hit`);
           }
           const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
           const paint = (colours) => {

@@ -6,10 +6,6 @@ import RockpoolEngine
 import RockpoolStore
 
 struct CacheRoutes {
-    /// The bounds of a page's `limit`; the default is `page`.
-    private static let pageLimit: ClosedRange<Int64> = 1...1000
-    private static let page: Int64 = 100
-
     let cache: CacheStore
     let active: ActiveConfiguration
     let explainer: ReadExplainer
@@ -30,16 +26,28 @@ struct CacheRoutes {
     }
 
     private func list(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["prefix", "category", "limit", "cursor"])
-        let limit = Int(try query.number(named: "limit", in: Self.pageLimit, default: Self.page))
+        let query = try AdminQuery(request, known: PagePlace.names.union(["prefix", "path", "category"]))
+        let place = try PagePlace(query)
         let cursor = try query.one(named: "cursor").map { text throws(Refusal) in
             guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
             return cursor
         }
+        let (prefix, category, text) = (
+            try query.one(named: "prefix") ?? "", try query.one(named: "category"), try query.one(named: "path")
+        )
         let rows = try await cache.list(
-            prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"), after: cursor, limit: limit)
-        let next = rows.count == limit ? rows.last?.cursor.text : nil
-        return .json(["items": .array(rows.map(CacheDocument.item)), "next": .optional(next)])
+            prefix: prefix, category: category, text: text, after: cursor, offset: place.offset, limit: place.limit)
+        if rows.isEmpty, let category {
+            let inUse = try await cache.usage().byCategory.keys
+            _ = try CacheSelector.category(category, active: active, inUse: Set(inUse))
+        }
+        let next = rows.count == place.limit ? rows.last?.cursor.text : nil
+        let offline = OfflineUse(active: active, now: now())
+        var document: JSONValue = [
+            "items": .array(rows.map { CacheDocument.item(of: $0, offline: offline) }), "next": .optional(next),
+        ]
+        if place.isCounted { document["total"] = .integer(try await cache.count(prefix: prefix, category: category, text: text)) }
+        return .json(document)
     }
 
     private func show(request: Request) async throws -> Response {

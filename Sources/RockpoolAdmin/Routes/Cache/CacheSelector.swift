@@ -44,7 +44,8 @@ enum CacheSelector {
         return value
     }
 
-    private static func category(_ value: String, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> String {
+    /// Returns the name of a category that is configured or in use. Throws a 404 with these names otherwise.
+    static func category(_ value: String, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> String {
         let known = Set(active.configuration.categories.map(\.name)).union(inUse)
         guard known.contains(value) else {
             throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
@@ -60,12 +61,17 @@ enum CacheSelector {
             guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; use prefix for a part of one") }
             return request.origin
         }
-        let names = active.routes.upstreams.map(\.name).joined(separator: ", ")
-        throw .unknown("no upstream \(value.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
+        throw .unknown(upstream: value, among: active)
     }
 }
 
 extension Refusal {
     /// A 404 response.
     static func unknown(_ detail: String) -> Refusal { Refusal(status: 404, problem: "not-found", detail: detail) }
+
+    /// A 404 response for the name of an upstream that is not declared, with those that are.
+    static func unknown(upstream name: String, among active: ActiveConfiguration) -> Refusal {
+        let names = active.routes.upstreams.map(\.name).joined(separator: ", ")
+        return .unknown("no upstream \(name.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
+    }
 }

@@ -5,7 +5,7 @@ import RockpoolEngine
 /// The filter and the form that a call wants.
 struct RequestQuery {
     static let names: Set<String> = [
-        "upstream", "method", "status", "verdict", "path", "since", "limit", "cursor", "follow", "format",
+        "upstream", "method", "status", "verdict", "path", "since", "limit", "cursor", "offset", "count", "follow", "format",
     ]
     /// The verdicts of exchanges, then the states of queued writes that are recorded.
     static let verdicts =
@@ -17,6 +17,10 @@ struct RequestQuery {
     /// The number that the records of this page stay below.
     let cursor: UInt64?
     let isArchive: Bool
+    /// The number of matching records before the page.
+    let offset: Int
+    /// True if the answer names the number of all matching records.
+    let isCounted: Bool
 
     /// Throws a 400 that names what is possible.
     init(_ query: AdminQuery, now: Timestamp) throws(Refusal) {
@@ -26,6 +30,8 @@ struct RequestQuery {
         isArchive = format == "har"
         let usual: Int64 = isArchive ? Int64(ExchangeRing.capacity) : isFollowing ? 10 : 100
         limit = Int(try query.number(named: "limit", in: (isFollowing ? 0 : 1)...Int64(ExchangeRing.capacity), default: usual))
+        offset = Int(try query.number(named: "offset", in: 0...Int64(ExchangeRing.capacity), default: 0))
+        isCounted = try query.flag(named: "count")
         if let text = try query.one(named: "cursor") {
             guard let number = UInt64(text) else { throw .badRequest("cursor must be the `next` of a page") }
             cursor = number

@@ -7,6 +7,7 @@ import RockpoolEngine
 
 struct RequestRoutes {
     let exchanges: ExchangeRing
+    let active: ActiveConfiguration
     let statistics: Statistics
     let followers: FollowerCount
     let now: @Sendable () -> Timestamp
@@ -21,12 +22,25 @@ struct RequestRoutes {
         let query = try AdminQuery(request, known: RequestQuery.names)
         let wish = try RequestQuery(query, now: now())
         if try query.flag(named: "follow") { return try follow(wish, context) }
-        let (items, next) = exchanges.page(wish.filter, below: wish.cursor, limit: wish.limit)
+        let (items, next) = page(of: wish)
+        if items.isEmpty, let name = wish.filter.upstreams.sorted().first(where: { active.routes.upstream(named: $0) == nil }) {
+            throw Refusal.unknown(upstream: name, among: active)
+        }
         if wish.isArchive { return archive(items) }
-        return .json([
+        var document: JSONValue = [
             "items": .array(items.map(\.json)), "next": .optional(next.map { String($0) }), "recorded": .integer(exchanges.count),
             "total": .integer(statistics.total), "last": .string(String(exchanges.last)),
-        ])
+        ]
+        if wish.isCounted {
+            document["matching"] = .integer(exchanges.page(wish.filter, below: nil, limit: ExchangeRing.capacity).items.count)
+        }
+        return .json(document)
+    }
+
+    /// The records of a page: after a cursor, or after a number of records that match.
+    private func page(of wish: RequestQuery) -> (items: [ExchangeRecord], next: UInt64?) {
+        let page = exchanges.page(wish.filter, below: wish.cursor, limit: wish.offset + wish.limit)
+        return (Array(page.items.dropFirst(wish.offset)), page.next)
     }
 
     private func one(id: String) throws -> Response {

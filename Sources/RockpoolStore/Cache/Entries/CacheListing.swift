@@ -17,8 +17,10 @@ package struct CacheListing: Hashable, Sendable {
     package var freshUntil: Timestamp
     package var lastUsedAt: Timestamp
     package var isPinned: Bool
+    /// The name of the identity to which the entry belongs; empty if it is shared.
+    package var identity: String
     /// True if the entry belongs to an identity.
-    package var isPrivate: Bool
+    package var isPrivate: Bool { !identity.isEmpty }
     /// Number of entries of its URL, this one included: of every method, identity and variant.
     package var variants: Int
 
@@ -27,11 +29,14 @@ package struct CacheListing: Hashable, Sendable {
 }
 
 extension CacheListing {
-    /// Arguments: lower URL bound, upper URL bound, the cursor's URL and id, category (NULL for all), limit.
+    /// Arguments: lower URL bound, upper URL bound, the cursor's URL and id, category and text (NULL for all).
+    static let condition =
+        "url >= ?1 AND url < ?2 AND (url > ?3 OR id > ?4) AND (?5 IS NULL OR category = ?5) AND (?6 IS NULL OR instr(url, ?6) > 0)"
+
+    /// Arguments: those of the condition, limit, offset.
     static let pageQuery = """
-        SELECT id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity <> '' FROM entry
-        WHERE url >= ?1 AND url < ?2 AND (url > ?3 OR id > ?4) AND (?5 IS NULL OR category = ?5)
-        ORDER BY url, id LIMIT ?6
+        SELECT id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity FROM entry
+        WHERE \(condition) ORDER BY url, id LIMIT ?7 OFFSET ?8
         """
 
     init(row: Row) throws {
@@ -40,7 +45,7 @@ extension CacheListing {
             id: try columns.next(), url: try columns.next(), method: CacheKey(text: try columns.next())?.method ?? "",
             category: try columns.next(), status: try columns.next(), bytes: try columns.next(),
             storedAt: Timestamp(milliseconds: try columns.next()), freshUntil: Timestamp(milliseconds: try columns.next()),
-            lastUsedAt: Timestamp(milliseconds: try columns.next()), isPinned: try columns.next(), isPrivate: try columns.next(),
+            lastUsedAt: Timestamp(milliseconds: try columns.next()), isPinned: try columns.next(), identity: try columns.next(),
             variants: 1)
     }
 }

@@ -29,23 +29,41 @@ extension DataStore {
     /// Returns operations in the order they were accepted, without the bodies of requests and responses.
     package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<QueuedWrite> {
         let limit = min(1000, max(1, filter.limit))
-        let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
-        let words = states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        let (condition, arguments) = condition(of: filter)
         return try await reading { db in
             let rows = try Row.fetchAll(
                 db,
-                sql: """
-                    SELECT \(OperationRow.lightColumns) FROM op WHERE seq > ?1 AND state IN (\(words))
-                        AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3) AND (?5 IS NULL OR method = ?5)
-                        AND (?6 IS NULL OR instr(target, ?6) > 0) AND (?7 IS NULL OR accepted_at < ?7) ORDER BY seq LIMIT ?4
-                    """,
-                arguments: [
-                    filter.cursor ?? 0, filter.lane, filter.upstream, limit + 1, filter.method, filter.path,
-                    filter.olderThan.map { (self.clock() - $0).milliseconds },
-                ])
+                sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition) ORDER BY seq LIMIT ? OFFSET ?",
+                arguments: arguments + [limit + 1, max(0, filter.offset)])
             let items = try rows.prefix(limit).map(OperationRow.operation(from:))
             return Page(items: items, next: rows.count > limit ? items.last?.sequence : nil)
         }
+    }
+
+    /// Returns the number of operations that a filter selects, on all its pages.
+    package func count(of filter: OperationFilter) async throws -> Int {
+        var filter = filter
+        filter.cursor = nil
+        let (condition, arguments) = condition(of: filter)
+        return try await reading { db in
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM op WHERE \(condition)", arguments: arguments) ?? 0
+        }
+    }
+
+    private func condition(of filter: OperationFilter) -> (sql: String, arguments: StatementArguments) {
+        let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
+        let words = states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        let sql = """
+            seq > ?1 AND state IN (\(words)) AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3)
+            AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR instr(target, ?5) > 0) AND (?6 IS NULL OR accepted_at < ?6)
+            """
+        return (
+            sql,
+            [
+                filter.cursor ?? 0, filter.lane, filter.upstream, filter.method, filter.path,
+                filter.olderThan.map { (self.clock() - $0).milliseconds },
+            ]
+        )
     }
 
     /// Returns all operations that have not ended, in the order they were accepted, without inline bodies and results, which `lease`

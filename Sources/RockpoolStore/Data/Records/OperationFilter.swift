@@ -16,6 +16,8 @@ package struct OperationFilter: Hashable, Sendable {
     package var limit: Int
     /// `next` of the previous page.
     package var cursor: Int64?
+    /// The number of selected operations to skip, for a jump to a page.
+    package var offset = 0
 
     package init(
         states: Set<OperationState>? = nil, lane: String? = nil, upstream: String? = nil, limit: Int = 100, cursor: Int64? = nil

@@ -98,6 +98,8 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package var notes: [String] = []
     /// Messages for people about failed steps; these changed nothing.
     package var errors: [String] = []
+    /// What would free the most, and why nothing more is removed, one sentence each.
+    package var advice: [String] = []
 
     package init(_ options: CleanupOptions, startedAt: Timestamp) {
         dryRun = options.dryRun
@@ -128,6 +130,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.vacuum.freePages += other.vacuum.freePages
         sum.notes += other.notes.filter { !notes.contains($0) }
         sum.errors += other.errors
+        sum.advice = CleanupAdvice.lines(of: sum)
         return sum
     }
 }

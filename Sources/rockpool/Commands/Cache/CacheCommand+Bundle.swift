@@ -46,7 +46,7 @@ extension CacheCommand {
 
                 EXAMPLES
                   rockpool cache import notes.warc
-                  gunzip -c crawl.warc.gz | rockpool cache import -
+                  gunzip -c notes.warc.gz | rockpool cache import -
                 """)
         @Argument(help: "The file; - is stdin.", completion: .file(extensions: ["warc"])) var file: String
         @OptionGroup var options: ReadingOptions

@@ -13,7 +13,8 @@ extension CacheCommand {
 
                 EXAMPLES
                   rockpool cache prefetch https://api.example.com/v1/notes --pin
-                  rockpool cache prefetch --file urls.txt --header 'Authorization: Bearer …'   # one URL a line; - is stdin
+                  rockpool cache prefetch --file urls.txt    # one URL a line; - is stdin
+                  rockpool cache prefetch --file urls.txt --header 'Authorization: Bearer abc'
                 """)
         /// URLs per call.
         private static let batch = 16

@@ -12,10 +12,10 @@ extension CacheCommand {
                 Cache-Tag or xkey of the response.
 
                 EXAMPLES
-                  rockpool cache purge https://api.example.com/v1/notes https://api.example.com/v1/me
+                  rockpool cache purge https://api.example.com/v1/notes
                   rockpool cache purge --prefix https://api.example.com/v1/media/ --dry-run
-                  rockpool cache purge --group notes --upstream api
-                  rockpool cache purge --glob 'https://api.example.com/*/thumb?size=*' --older-than 7d
+                  rockpool cache purge --group notes --upstream notes
+                  rockpool cache purge --glob 'https://api.example.com/*/thumb*' --older-than 7d
                 """)
         /// Bytes of the URLs of one call: the server accepts a request head of some ten thousand bytes.
         private static let batchBytes = 8000
@@ -26,7 +26,8 @@ extension CacheCommand {
         @Option(name: .long, help: "URLs that match; * stands for any characters, slashes included.") var glob: String?
         @Option(name: .long, help: "Entries of this cache group or tag; may be repeated, for any of them.") var group: [String] = []
         @Option(name: .long, help: "Entries of this category.") var category: String?
-        @Option(name: .long, help: "Entries of this upstream, by its name or its origin.") var upstream: String?
+        @Option(name: .long, help: "Entries of this upstream, by its name or its origin.", completion: Completions.upstreams) var upstream:
+            String?
         @Option(name: .long, help: "Entries that were stored longer ago, such as 7d.") var olderThan: TimeSpan?
         @Flag(name: .long, help: "Only count the entries.") var dryRun = false
         @OptionGroup var options: ReadingOptions

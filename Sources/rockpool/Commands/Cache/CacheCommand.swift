@@ -9,10 +9,9 @@ struct CacheCommand: AsyncParsableCommand {
             All subcommands except prefetch also work with the server stopped.
 
             EXAMPLES
-              rockpool cache ls --prefix https://api.example.com/v1/
-              rockpool cache explain https://api.example.com/v1/notes
+              rockpool cache explain https://api.example.com/v1/notes   # why it misses
+              rockpool cache prefetch --file urls.txt --pin             # for offline use
               rockpool cache purge --category assets --dry-run
-              rockpool cache prefetch --file urls.txt --pin
               rockpool cache export notes.warc && rockpool cache import notes.warc
             """,
         subcommands: [
@@ -22,7 +21,8 @@ struct CacheCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "ls", abstract: "List stored responses, by URL.",
-            discussion: "EXAMPLE: rockpool cache ls --category critical --format json")
+            discussion: .examples(
+                "rockpool cache ls --category critical --format json", "rockpool cache ls --prefix https://api.example.com/v1/"))
         @OptionGroup var options: ReadingOptions
         @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
         @Option(name: .long, help: "Only entries of this category.") var category: String?
@@ -46,8 +46,8 @@ struct CacheCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show every variant stored for a URL: its head, times and identity. Credential values are hidden.",
-            discussion: "EXAMPLE: rockpool cache show https://api.example.com/v1/notes")
-        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+            discussion: .examples("rockpool cache show https://api.example.com/v1/notes"))
+        @Argument(help: "The absolute URL.", completion: Completions.urls, transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -59,12 +59,11 @@ struct CacheCommand: AsyncParsableCommand {
     struct Explain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Explain how a request would be answered now: key, variants, freshness calculation, decision.",
-            discussion: """
-                No request is sent and nothing is changed.
-
-                EXAMPLE: rockpool cache explain https://api.example.com/v1/notes --header 'Accept-Language: de'
-                """)
-        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+            discussion: .examples(
+                "rockpool cache explain https://api.example.com/v1/notes",
+                "rockpool cache explain https://api.example.com/v1/notes --header 'Accept: */*'",
+                after: "No request is sent and nothing is changed."))
+        @Argument(help: "The absolute URL.", completion: Completions.urls, transform: CacheURL.argument) var url: CacheURL
         @Option(name: .long, help: "The request's method.") var method: String?
         @Option(name: .long, help: "A field of the request, Name: value; may be repeated.", transform: RequestField.argument)
         var header: [RequestField] = []
@@ -82,8 +81,8 @@ struct CacheCommand: AsyncParsableCommand {
     struct Pin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Pin a URL's stored responses so that they are not evicted, up to storage.pin_cap in total.",
-            discussion: "EXAMPLE: rockpool cache pin https://api.example.com/v1/me")
-        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+            discussion: .examples("rockpool cache pin https://api.example.com/v1/notes"))
+        @Argument(help: "The absolute URL.", completion: Completions.urls, transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -94,8 +93,11 @@ struct CacheCommand: AsyncParsableCommand {
     }
 
     struct Unpin: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Unpin a URL's stored responses.")
-        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+        static let configuration = CommandConfiguration(
+            abstract: "Unpin a URL's stored responses.",
+            discussion: .examples(
+                "rockpool cache unpin https://api.example.com/v1/notes"))
+        @Argument(help: "The absolute URL.", completion: Completions.urls, transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var common: CommonOptions
 
         func run() async throws {

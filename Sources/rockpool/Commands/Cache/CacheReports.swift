@@ -29,8 +29,8 @@ struct CacheListReport: TabularReport, Equatable {
                 rows: items.map { item in
                     [
                         .init(item.method == "GET" ? item.url : "\(item.method) \(item.url)"), .init("\(item.status)"),
-                        .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.time(item.storedAt)),
-                        .init(ForPeople.time(item.freshUntil)), .init(item.identity), .init(item.pinned ? "pinned" : ""),
+                        .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.age(item.storedAt)),
+                        .init(ForPeople.age(item.freshUntil)), .init(item.identity), .init(item.pinned ? "pinned" : ""),
                     ]
                 })
         ]

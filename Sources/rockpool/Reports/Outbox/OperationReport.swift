@@ -25,6 +25,8 @@ struct OperationReport: TabularReport, Hashable {
     var method: String
     var url: String
     var upstream: String?
+    var client: String?
+    var bodyBytes: Int64?
     var entity: String?
     var lane: String?
     var idempotencyKey: String?
@@ -49,10 +51,11 @@ struct OperationReport: TabularReport, Hashable {
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
             ("id", .init(id)), ("state", stateCell), ("request", "\(method) \(url)"), ("upstream", upstream.map { .init($0) }),
+            ("client", client.map { .init($0) }),
             ("entity", entity.map { .init($0) }), ("lane", lane.map { .init($0) }), ("idempotency key", idempotencyKey.map { .init($0) }),
             ("attempts", attempts.map { "\($0)" }), ("accepted", acceptedAt.map { .init(ForPeople.time($0)) }),
             ("next attempt", nextAttemptAt.map { .init(ForPeople.time($0)) }), ("last error", lastError.map { .init($0, .bad) }),
-            ("priority", priority.map { "\($0)" }), ("waiting for", waiting.map { .init($0) }),
+            ("priority", priority.map { "\($0)" }), ("why", waiting.map { .init($0) }),
             ("conflict", conflict.map { "rockpool conflicts show \($0)" }),
             ("blocked by", blockedBy.map { .init("\($0.id) (\($0.state ?? "?"))") }),
             ("depends on", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),

@@ -1,0 +1,36 @@
+// What would free the most beyond a cleanup, and why it was kept, in words for people (docs/storage.md#cleanup).
+import RockpoolCore
+
+/// Advice about the entries and operations that a cleanup keeps.
+enum CleanupAdvice {
+    /// Parts below this size are not worth a command.
+    private static let leastBytes: Int64 = 100_000
+
+    /// Returns one line for each kept part with the command that frees it, the largest first, then why nothing else is removed.
+    static func lines(of report: CleanupReport) -> [String] {
+        let notDue = report.kept.byReason["notDue"]?.bytes ?? 0, pinned = report.kept.byReason["pinned"]?.bytes ?? 0
+        var parts: [(bytes: Int64, words: String)] = []
+        if notDue >= leastBytes, let (name, use) = report.kept.byCategory.max(by: { ($0.value.bytes, $1.key) < ($1.value.bytes, $0.key) }) {
+            let how =
+                name == CacheCategory.assets.name && !report.aggressive
+                ? "rockpool storage-cleanup --aggressive removes those that are not pinned"
+                : "rockpool cache purge --category \(name) removes all of them, and they cannot be read offline then"
+            parts.append((use.bytes, "most: \(ByteCount(use.bytes).rounded) of the category \(name): \(how)"))
+        }
+        if pinned >= leastBytes {
+            parts.append(
+                (pinned, "pinned: \(ByteCount(pinned).rounded), never removed by itself: rockpool cache unpin URL, then clean up again"))
+        }
+        if report.files.dataAfter > report.files.cacheAfter, report.operations.kept > 0 {
+            let words = "the outbox takes \(ByteCount(report.files.dataAfter).rounded), and writes that wait are never removed"
+            parts.append((report.files.dataAfter, "\(words): rockpool outbox summary shows whose they are"))
+        }
+        let reasons = [
+            notDue > 0 ? "\(ByteCount(notDue).rounded) are fresh, were used lately, or are kept for offline use" : nil,
+            pinned > 0 ? "\(ByteCount(pinned).rounded) are pinned" : nil,
+            report.operations.kept > 0 ? "\(report.operations.kept) writes wait or are kept for their time" : nil,
+        ].compactMap(\.self)
+        let why = reasons.isEmpty ? "nothing more is stored" : "nothing more is removed: \(reasons.joined(separator: "; "))"
+        return parts.sorted { $0.bytes > $1.bytes }.map(\.words) + [why]
+    }
+}
