@@ -28,13 +28,14 @@ extension Replayer {
         switch try await precheck(operation, outgoing: &outgoing, upstream: upstream) {
         case .clear: break
         case .moved(let disposition): return unsendable(operation, disposition: disposition)
-        case .failed(let failure):
-            attempts.withLock { $0[id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
-            return .attempted(operation, .failed(failure), body: [])
+        case .failed(let failure): return unread(operation, failure, outgoing)
         }
         var sent = operation
         sent.request = outgoing.head
-        let before = await stateBefore(operation, outgoing: outgoing, upstream: upstream)
+        let before: StateBeforeAction?
+        do { before = try await stateBefore(operation, outgoing: outgoing, upstream: upstream) } catch {
+            return unread(operation, error, outgoing)
+        }
         let sentAt = now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
         if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
@@ -50,6 +51,12 @@ extension Replayer {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
+    }
+
+    /// The read before the write has failed: nothing of the write was sent.
+    private func unread(_ operation: QueuedWrite, _ failure: TransferFailure, _ outgoing: OutboundWrite) -> ReplayMachine.Event {
+        attempts.withLock { $0[operation.id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
+        return .attempted(operation, .failed(failure), body: [])
     }
 
     private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {
