@@ -66,12 +66,13 @@ export class Selection {
   }
 
   /**
-   * The number of chosen rows with the actions on them; nothing while none is chosen. `total` is the number of rows of all pages, and
+   * The number of chosen rows with the actions on them; hidden while none is chosen. `total` is the number of rows of all pages, and
    * `everything` fetches them.
    */
   bar(actions, { total, everything, pool }) {
     const size = this.chosen.size;
-    if (size === 0) return null;
+    // Always an element: what follows keeps its place, and so its focus.
+    if (size === 0) return h("section", { class: "bulk", hidden: true, "aria-label": "Selected rows" });
     return h("section", { class: "bulk", "aria-label": "Selected rows" },
       h("p", { role: "status" }, `${number(size)} of ${number(total)} selected`),
       total > size ? h("button", { class: "button", onclick: async () => {

@@ -160,6 +160,9 @@ import Testing
             try await tab(to: "Select PUT /v1/notes/1", browser)
             try await browser.key(" ", code: 32)
             try await browser.sees("1 of 1 selected")
+            // The focus stays where it is when the bar appears above it.
+            let focused = try await browser.evaluate("document.activeElement.getAttribute('aria-label')")
+            #expect(focused.string == "Select PUT /v1/notes/1")
             try await browser.evaluate("document.querySelector('h1').focus()")
             try await tab(to: "Discard", browser)
             try await browser.key("Enter", code: 13)
