@@ -15,6 +15,7 @@ package struct AdminServer: Service {
     private let engine: Engine
     private let cleaner: Cleaner
     private let puller: Puller
+    private let notices: NoticeSender?
     private let settings: AdminSettings
     let socketPath: String
     private let token: String
@@ -28,11 +29,13 @@ package struct AdminServer: Service {
     private let facts: ServerFacts
     private let codes = DashboardCodes()
     private let recorder: OperationRecorder
+    private let history: StorageHistory
     private let followers = FollowerCount(limit: 32)
     private let bound = BoundAddress()
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
+    /// - notices: sends tests of notices; nil without them.
     /// - socketPath: where the Unix socket is made; a stale one is replaced.
     /// - doors: the addresses that clients are set up with; nil without proxy listeners.
     /// - facts: the parts of the process that the API shows and reloads.
@@ -41,7 +44,8 @@ package struct AdminServer: Service {
     /// - descriptors: the budget from which the number of connections follows.
     /// - onBound: called with the bound address once both listeners are open.
     package init(
-        engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
+        engine: Engine, cleaner: Cleaner, puller: Puller, notices: NoticeSender? = nil, settings: AdminSettings, socketPath: String,
+        token: String, startedAt: Timestamp,
         doors: ClientEndpoints? = nil, facts: ServerFacts = ServerFacts(), timeouts: ClientTimeouts = ClientTimeouts(),
         allowed: [CIDR] = [],
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
@@ -49,6 +53,7 @@ package struct AdminServer: Service {
         self.engine = engine
         self.cleaner = cleaner
         self.puller = puller
+        self.notices = notices
         self.settings = settings
         self.socketPath = socketPath
         self.token = token
@@ -58,6 +63,7 @@ package struct AdminServer: Service {
             stats: StatsDocument(engine: engine, startedAt: startedAt), events: engine.events,
             streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
         recorder = OperationRecorder(engine: engine)
+        history = StorageHistory(cache: engine.cache, data: engine.data, now: engine.now)
         self.timeouts = timeouts
         self.allowed = allowed
         self.descriptors = descriptors
@@ -88,6 +94,7 @@ package struct AdminServer: Service {
         async let _ = feed.run()
         async let _ = recorder.run()
         async let _ = followers.run()
+        async let _ = history.run()
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
@@ -151,12 +158,12 @@ package struct AdminServer: Service {
         RequestRoutes(exchanges: engine.exchanges, active: active, statistics: engine.statistics, followers: followers, now: now).add(
             to: router)
         MetricsRoute(
-            cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,
-            feed: feed, now: now
+            cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
+            measures: engine.notifier.measures, traces: engine.traces, startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
-        StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, now: now).add(to: router)
+        StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, history: history, now: now).add(to: router)
         NetworkRoutes(
             active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting,
             signedArrivals: engine.signedArrivals, events: engine.events, now: now
@@ -167,6 +174,7 @@ package struct AdminServer: Service {
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
         SyncRoutes(data: data, commands: commands, puller: puller).add(to: router)
+        if let notices { NotifyRoutes(sender: notices, data: data, active: active, events: engine.events).add(to: router) }
         if let doors {
             ClientRoutes(active: active, doors: doors).add(to: router)
             SetupRoutes(certificatePath: doors.certificatePath).add(to: router)

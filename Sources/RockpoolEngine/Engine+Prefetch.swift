@@ -23,6 +23,8 @@ package struct Prefetched: Hashable, Sendable {
 extension Engine {
     /// Number of concurrent prefetches.
     package static let prefetchLanes = 4
+    /// The time for which one URL waits for the budget of its upstream.
+    private static let prefetchPatience = TimeSpan.minutes(1)
 
     /// Fetches URLs without a fresh entry and stores what may be stored, `prefetchLanes` at a time; returns outcomes in the order of
     /// `urls`.
@@ -63,8 +65,8 @@ extension Engine {
         Via.appendedLoopMark(to: &request.fields, name: viaName)
         // A stored entry may be revalidated, which costs only a head. New content that no client waits for is not fetched over a slow
         // connection (docs/caching.md#bandwidth).
-        if let upstream = routes.plan(for: request).upstream, upstreams.isNarrow(upstream), (try? await isStored(request)) != true {
-            return Prefetched(url: request.url, status: nil, isStored: false, reason: "the way to \(upstream.name) is too slow for it now")
+        if let obstacle = await obstacleToPrefetch(request) {
+            return Prefetched(url: request.url, status: nil, isStored: false, reason: obstacle)
         }
         let reply = await respond(Exchange(request: request))
         var outcome = Prefetched(url: request.url, status: reply.head.status, isStored: false)
@@ -81,6 +83,31 @@ extension Engine {
             outcome.reason = "\((error as? TransferFailure)?.detail ?? "\(error)")"
         }
         return outcome
+    }
+
+    /// Waits for the budget of the upstream, at most for a minute. Returns the reason why the request must not be made now.
+    private func obstacleToPrefetch(_ request: RequestHead) async -> String? {
+        let plan = routes.plan(for: request)
+        guard let upstream = plan.upstream else { return nil }
+        let (budgets, name) = (upstreams.budgets, upstream.name)
+        if (try? await isStored(request)) != true {
+            if budgets.isMetered(upstream) { return "the connection to \(name) is metered" }
+            switch reachability.bandwidth(of: name, now: now()) {
+            case .low: return "the way to \(name) is too slow for it now"
+            case .medium where plan.category?.name == CacheCategory.assets.name: return "the way to \(name) is too slow for assets now"
+            default: break
+            }
+            if plan.category?.name == CacheCategory.assets.name, !budgets.permitsLargeTransfers(upstream, at: now()) {
+                return "assets of \(name) are fetched at \(upstream.transferHours.map { "\($0)" } ?? "other hours")"
+            }
+        }
+        let deadline = now() + Self.prefetchPatience
+        while let until = budgets.wait(for: .prefetch, at: upstream, now: now()) {
+            guard until <= deadline, (try? await Task.sleep(for: .milliseconds(max(10, (until - now()).milliseconds)))) != nil else {
+                return "the request budget of \(name) is spent until \(RFC3339.format(until))"
+            }
+        }
+        return nil
     }
 
     /// True if a stored entry, fresh or stale, matches `request`.

@@ -62,6 +62,15 @@ extension Prober {
     }
 }
 
+extension Announcer {
+    /// - Parameter local: Runs the programs of notices.
+    package convenience init(engine: Engine, local: any LocalNotices) {
+        self.init(
+            data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, events: engine.events,
+            notifier: engine.notifier, local: local, logger: engine.logger, now: engine.now)
+    }
+}
+
 extension Puller {
     package convenience init(engine: Engine) {
         self.init(

@@ -16,6 +16,7 @@ package final class Engine: Sendable {
     /// The last exchanges.
     package let exchanges: ExchangeRing
     package let events = EngineEvents()
+    package let traces: TraceExporter
     /// Clients that refused Rockpool's certificate.
     package let untrusting = UntrustingTable()
     /// Signed requests to gateways that break their signatures.
@@ -64,7 +65,7 @@ package final class Engine: Sendable {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
         exchanges = ExchangeRing(start: now())
-        reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
+        reachability = ReachabilityTable(upstreams: RouteTable(configuration).upstreams, now: now())
         credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
             if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
         }
@@ -72,6 +73,7 @@ package final class Engine: Sendable {
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
+        traces = TraceExporter(active: active, upstreams: upstreams, logger: logger)
         notifier = OutboxNotifier(
             data: data, cache: cache, credentials: credentials, events: events, active: active, logger: logger, now: now)
         renewal = CredentialRenewal(
@@ -134,6 +136,7 @@ package final class Engine: Sendable {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var exchange = exchange
+        let span = traces.begin(&exchange.request.fields)
         await gateways.receive(&exchange)
         var reply = await answer(exchange, &trace)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
@@ -146,10 +149,10 @@ package final class Engine: Sendable {
         reply.ended = { [self] end in
             let whole = ContinuousClock.now - began
             statistics.deliver(end.bytes, of: final)
-            exchanges.record(
-                RecordedExchange.FullExchange(
-                    trace: final, request: fields, response: head, end: end, began: began, head: took, whole: whole),
-                at: now())
+            let full = RecordedExchange.FullExchange(
+                trace: final, request: fields, response: head, end: end, began: began, head: took, whole: whole)
+            exchanges.record(full, at: now())
+            if let span { traces.end(span, full, at: final.startedAt) }
             log(final, status: head.status, end: end, took: whole)
         }
         return reply
@@ -162,7 +165,8 @@ package final class Engine: Sendable {
         var exchange = exchange
         let wishes: WritePreferences
         do {
-            wishes = try WritePreferences(taking: &exchange.request.fields, now: now())
+            wishes = try WritePreferences(
+                taking: &exchange.request.fields, now: now(), callbacks: configuration.callbacks.origins)
         } catch {
             trace.record(.refused(problem: error.problem))
             return Reply(Problem(error), trace)
@@ -255,8 +259,10 @@ package final class Engine: Sendable {
         return identity
     }
 
-    /// True if the access log records every exchange.
-    package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
+    /// True if every exchange is recorded, in the access log or as spans.
+    package var recordsEveryExchange: Bool { logsAccess || configuration.tracing != nil }
+
+    private var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
 
     private func log(_ trace: Trace, status: Int, end: ReplyEnd, took: Duration) {
         if logsAccess {

@@ -32,7 +32,8 @@ struct Rockpool: AsyncParsableCommand {
             CommandGroup(
                 name: "Steer",
                 subcommands: [
-                    OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, NetworkCommand.self, CacheCommand.self,
+                    OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, NetworkCommand.self, NotifyCommand.self,
+                    CacheCommand.self,
                     StorageCleanupCommand.self, IdentitiesCommand.self,
                 ]),
             CommandGroup(

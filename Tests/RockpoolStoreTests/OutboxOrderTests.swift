@@ -290,11 +290,13 @@ import Testing
         await store.close()
     }
 
-    @Test func aCreateAndItsDeletionCancelEachOther() async throws {
+    @Test(arguments: [false, true]) func aCreateAndItsDeletionCancelEachOther(_ isEdited: Bool) async throws {
         let (id, store) = (local(1), try openData(scratch.state, time))
+        let place = reference(id, .path(segment: 1))
         _ = try await take(store, create("1", id))
-        _ = try await take(store, put("2", id.text, method: .delete, body: "") { $0.references = [self.reference(id, .path(segment: 1))] })
-        #expect(try await states(store) == [.cancelled, .cancelled])
+        if isEdited { _ = try await take(store, put("e", id.text, method: .patch, body: #"{"b":2}"#) { $0.references = [place] }) }
+        _ = try await take(store, put("2", id.text, method: .delete, body: "") { $0.references = [place] })
+        #expect(try await states(store) == (isEdited ? [.cancelled, .superseded, .cancelled] : [.cancelled, .cancelled]))
         await store.close()
     }
 

@@ -36,8 +36,8 @@ package final class RawServer: Sendable {
     }
 
     /// Listens and answers every request without a body by passing its head to `answer`; connections are kept open.
-    package static func answering(_ answer: @escaping @Sendable (String) -> String) async throws -> RawServer {
-        try await start { connection in
+    package static func answering(on port: Int = 0, _ answer: @escaping @Sendable (String) -> String) async throws -> RawServer {
+        try await start(port: port) { connection in
             while true { try await connection.send(answer(try await connection.read(through: "\r\n\r\n", within: .seconds(60)))) }
         }
     }

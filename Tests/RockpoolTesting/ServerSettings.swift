@@ -14,6 +14,10 @@ package struct ServerSettings: Sendable {
     package var log: JSONValue = [:]
     /// Settings for undeclared hosts.
     package var defaults: JSONValue = [:]
+    /// Rules of notices.
+    package var notify: JSONValue = []
+    package var callbacks: JSONValue = [:]
+    package var tracing: JSONValue = .null
     /// Rules for parent proxies.
     package var via: JSONValue = []
 
@@ -38,7 +42,7 @@ package struct ServerSettings: Sendable {
         return [
             "proxy": Self.object(["listen": .string(listen.proxy)], proxy),
             "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
-            "defaults": defaults, "via": via,
+            "defaults": defaults, "via": via, "notify": notify, "callbacks": callbacks, "tracing": tracing,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "cleanup": cleanup,
             "upstreams": .array(own + others),

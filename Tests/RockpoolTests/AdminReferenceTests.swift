@@ -37,14 +37,33 @@ import Testing
     @Test func everyMetricIsInTheTables() throws {
         let calls = try Repository.sources(of: ["RockpoolAdmin"]).components(separatedBy: "metrics.add(").dropFirst()
         let known = calls.compactMap { call -> [String]? in
-            guard let name = call.firstMatch(of: /"(rockpool_[a-z_]+)"/)?.1 else { return nil }
+            guard let name = call.firstMatch(of: /"((?:rockpool|process)_[a-z_]+)"/)?.1 else { return nil }
             let kind = call.contains(".counter,") ? "counter" : call.contains(".gauge,") ? "gauge" : "histogram"
-            let label = call.firstMatch(of: /by: "([a-z]+)"/).map { "`\($0.1)`" } ?? "none"
-            return ["`\(name)`", kind, label]
+            let label = call.firstMatch(of: /by: "([a-z]+)"/).map { "`\($0.1)`" }
+            let labels = call.contains("samples:") ? call.matches(of: #/"([a-z]+)": /#).map { "`\($0.1)`" }.joined(separator: ", ") : nil
+            return ["`\(name)`", kind, label ?? labels ?? "none"]
         }
         let listed = try ReferencePage("metrics").tables(of: "metric").flatMap(\.rows).map { Array($0.prefix(3)) }
         #expect(known.count > 20)
         #expect(Set(known).symmetricDifference(listed).map(\.description).sorted() == [])
+    }
+
+    /// Every metric that the alerts and the dashboard name is in the tables, or a record of the rules.
+    @Test(arguments: ["prometheus-rules.yml", "grafana-dashboard.json"]) func theFilesForPrometheusNameMetricsOfTheTables(
+        file: String
+    ) throws {
+        let text = try Repository.text(of: "Config/\(file)"), rules = try Repository.text(of: "Config/prometheus-rules.yml")
+        let listed = Set(try ReferencePage("metrics").tables(of: "metric").flatMap(\.rows).compactMap { $0.first?.codes.first })
+        let records = Set(rules.matches(of: /record: (\S+)/).map { String($0.1) })
+        let named = Set(text.matches(of: /\b(?:rockpool|process)[_:][a-z0-9_:]+/).map { String($0.0) })
+        let unknown = named.filter { name in
+            !records.contains(name) && !listed.contains(name)
+                && !["_bucket", "_sum", "_count"].contains { suffix in
+                    name.hasSuffix(suffix) && listed.contains(String(name.dropLast(suffix.count)))
+                }
+        }
+        #expect(named.count > 10 && unknown.sorted() == [])
+        if file.hasSuffix("json") { #expect(try JSONValue.parse(Array(text.utf8))["panels"]?.array?.isEmpty == false) }
     }
 
     private static let modules = ["RockpoolCore", "RockpoolEngine", "RockpoolNetwork", "RockpoolAdmin"]

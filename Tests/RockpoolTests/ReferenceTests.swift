@@ -57,6 +57,7 @@ import Testing
         upstream.sign = SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))
         upstream.gateway = "127.0.0.1:1"
         upstream.parent = ParentSettings(url: "")
+        upstream.rateLimit = RateLimitRule()
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()
         upstream.routes[0].timeouts = RouteTimeouts()
@@ -64,6 +65,9 @@ import Testing
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]
         configuration.via = [ParentRule()]
+        configuration.tracing = TracingSettings(url: "")
+        configuration.notify = [NoticeRule()]
+        configuration.notify[0].webhook = WebhookSettings(url: "", secretFile: "")
         return configuration
     }
 }

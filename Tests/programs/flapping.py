@@ -42,7 +42,7 @@ class World:
     """A server program and Rockpool before it."""
 
     def __init__(self, binary, directory, command, upstream):
-        self.directory = directory
+        self.directory, self.said = directory, ""
         self.port, self.gateway, self.proxy, self.admin = free_ports(4)
         self.line = command(self)
         self.up()
@@ -98,6 +98,11 @@ class World:
     def turn(self, mode):
         self.call("PUT", "/v1/network", {"mode": mode})
 
+    def exchanges(self, count=40):
+        """The last exchanges with Rockpool and deliveries by it, the oldest first."""
+        items = self.call("GET", f"/v1/requests?limit={count}")["items"]
+        return [f"{one['at']} {one['status']} {one['verdict']} {one['method']} {one['url']}" for one in reversed(items)]
+
     def settle(self):
         """Waits until nothing is open; returns the operations that cannot be delivered."""
         self.turn("auto")
@@ -110,6 +115,8 @@ class World:
 
     def run(self, *command, environment=None):
         run = subprocess.run(command, cwd=self.directory, capture_output=True, env={**os.environ, **(environment or {})}, timeout=60)
+        # What a failed program says is part of a broken sequence's story.
+        self.said = "" if run.returncode == 0 else run.stderr.decode(errors="replace").strip()[-600:]
         return run.returncode == 0, run.stdout
 
     def end(self):
@@ -391,10 +398,11 @@ def sequence(program, world, seed):
         else:
             other = chance.choice([one for one in ("e", "dir/f", "a") if one != name])
             done = program.move(world, name, other)
+            step = f"move to {other}"
             if done and name in expected:
                 expected[other] = expected.pop(name)
-        COUNTS[(step, "away" if away else "here", done)] += 1
-        lines.append(f"{away or 'here'} {step} {name}: {'done' if done else 'failed'}")
+        COUNTS[(step.split()[0], "away" if away else "here", done)] += 1
+        lines.append(f"{away or 'here'} {step} {name}: {'done' if done else 'failed ' + world.said}")
     if away == "down":
         world.up()
     stuck = world.settle()
@@ -404,7 +412,7 @@ def sequence(program, world, seed):
     stuck = [f"{row['state']} {row['method']} {row['url']} {row['lastError']}" for row in stuck]
     names = sorted(name for name in {**expected, **found} if expected.get(name) != found.get(name))
     differences = [f"{name}: expected {expected.get(name)}, found {found.get(name)}" for name in names]
-    return [f"seed {seed}", *lines, *differences, *stuck]
+    return [f"seed {seed}", *lines, *differences, *stuck, *world.exchanges()]
 
 
 def main():

@@ -11,6 +11,12 @@ package struct ServerFacts: Sendable {
     package var cacheDirectory = ""
     /// `host:port` of the forward proxy as bound.
     package var proxy: String?
+    /// Open connections of clients, and open tunnels.
+    package var connections: @Sendable () -> (clients: Int, tunnels: Int) = { (0, 0) }
+    /// When the certificate authority expires; nil without one.
+    package var authorityExpiry: @Sendable () -> Timestamp? = { nil }
+    /// The last reading of the configuration; the start counts.
+    package var lastReload: @Sendable () -> (at: Timestamp, isGood: Bool)? = { nil }
     /// The effective configuration as a JSON text.
     package var configuration: @Sendable () -> String = { "{}" }
     /// Every key of the effective configuration with its value and its source, as items of a list.

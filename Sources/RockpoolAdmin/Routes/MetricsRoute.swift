@@ -12,7 +12,10 @@ struct MetricsRoute {
     let active: ActiveConfiguration
     let reachability: ReachabilityTable
     let statistics: Statistics
+    let measures: OutboxMeasures
+    let traces: TraceExporter
     let startedAt: Timestamp
+    let facts: ServerFacts
     let feed: EventFeed
     let now: @Sendable () -> Timestamp
 
@@ -28,6 +31,8 @@ struct MetricsRoute {
         var metrics = MetricsText()
         metrics.add(
             "rockpool_uptime_seconds", kind: .gauge, help: "Time since the server started.", value: (now() - startedAt).seconds)
+        addServer(to: &metrics)
+        ProcessFigures.add(to: &metrics, startedAt: startedAt)
         addRequests(to: &metrics)
         addCache(try await cache.usage(), to: &metrics)
         try await addOutbox(to: &metrics)
@@ -36,6 +41,7 @@ struct MetricsRoute {
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
+        addTraces(to: &metrics)
         metrics.add("rockpool_event_streams", kind: .gauge, help: "Open streams of /v1/events.", value: feed.listenerCount)
         return metrics.text
     }
@@ -51,8 +57,11 @@ struct MetricsRoute {
             value: statistics.hotHits)
         let latencies = statistics.latencies
         metrics.add(
-            "rockpool_request_duration_seconds", help: "Time from a request's head to its response's head, by verdict; without hot hits.",
-            by: "verdict", histograms: verdicts.map { ($0.rawValue, latencies[$0] ?? LatencyHistogram()) })
+            "rockpool_request_duration_seconds", help: "Time from a request's head to its response's head, by verdict.",
+            by: "verdict", histograms: verdicts.map { ($0.rawValue, BucketCounts(latencies[$0] ?? LatencyHistogram())) })
+        metrics.add(
+            "rockpool_response_bytes_total", kind: .counter, help: "Bytes of response bodies that clients received, by verdict.",
+            by: "verdict", values: verdicts.map { ($0.rawValue, statistics.bytes(of: $0)) })
     }
 
     private func addCache(_ usage: CacheUsage, to metrics: inout MetricsText) {
@@ -89,9 +98,43 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_outbox_oldest_pending_seconds", kind: .gauge, help: "Age of the oldest pending operation; 0 without one.",
             value: oldest.map { max(0, (now() - $0).seconds) } ?? 0)
+        let open = OperationState.allCases.filter { !$0.hasEnded }
+        let byUpstream = try await data.openCounts(ofEach: active.routes.upstreams.map(\.name))
+        metrics.add(
+            "rockpool_outbox_upstream_operations", kind: .gauge, help: "Open operations, by upstream and state.",
+            samples: byUpstream.flatMap { upstream, counts -> [(MetricsText.Labels, Int)] in
+                open.map { (["upstream": upstream, "state": $0.rawValue], counts[$0, default: 0]) }
+            })
         let data = self.data.usage()
         metrics.add("rockpool_data_bytes", kind: .gauge, help: "Size of state_dir, as du counts it.", value: data.usedBytes)
         metrics.add("rockpool_data_limit_bytes", kind: .gauge, help: "Limit of state_dir.", value: data.limitBytes)
+    }
+
+    private func addServer(to metrics: inout MetricsText) {
+        metrics.add(
+            "rockpool_build_info", kind: .gauge, help: "1; its label names the version.", by: "version", values: [(facts.version, 1)])
+        let open = facts.connections()
+        metrics.add("rockpool_client_connections", kind: .gauge, help: "Open connections of clients.", value: open.clients)
+        metrics.add("rockpool_tunnels", kind: .gauge, help: "Open tunnels and upgraded connections.", value: open.tunnels)
+        if let expiry = facts.authorityExpiry() {
+            metrics.add(
+                "rockpool_ca_expiry_timestamp_seconds", kind: .gauge, help: "When the certificate authority expires.",
+                value: expiry.milliseconds / 1000)
+        }
+        guard let reload = facts.lastReload() else { return }
+        metrics.add(
+            "rockpool_config_last_reload_successful", kind: .gauge, help: "1 if the last reading of the configuration was good.",
+            value: reload.isGood ? 1 : 0)
+        metrics.add(
+            "rockpool_config_last_reload_success_timestamp_seconds", kind: .gauge, help: "When the configuration in force was read.",
+            value: reload.at.milliseconds / 1000)
+    }
+
+    private func addTraces(to metrics: inout MetricsText) {
+        let counts = traces.counts
+        metrics.add(
+            "rockpool_traced_exchanges_total", kind: .counter, help: "Exchanges whose spans were sent, or dropped.", by: "outcome",
+            values: [("sent", counts.sent), ("dropped", counts.dropped)])
     }
 
     private func addUpstreams(to metrics: inout MetricsText) {
@@ -100,5 +143,6 @@ struct MetricsRoute {
             "rockpool_upstream_reachable", kind: .gauge, help: "1 while the upstream is used, 0 while unreachable or switched off.",
             by: "upstream",
             values: machines.map { ($0, $1?.isReachable == false ? 0 : 1) })
+        UpstreamMetrics(names: machines.map(\.0), statistics: statistics, measures: measures).add(to: &metrics)
     }
 }

@@ -12,10 +12,12 @@ struct StorageRoutes {
     let data: DataStore
     let active: ActiveConfiguration
     let cleaner: Cleaner
+    let history: StorageHistory
     let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/storage") { _, _ in Response.json(try await storage()) }
+        router.get("/v1/storage/history") { _, _ in Response.json(["items": .array(history.list), "next": .null]) }
         router.post("/v1/storage/cleanup") { request, _ in try await cleanup(request: request) }
         router.post("/v1/storage/scrub") { request, _ in try await scrub(request: request) }
     }

@@ -13,6 +13,12 @@ package struct Configuration: Hashable, Sendable {
     package var upstreams: [Upstream] = []
     /// The parent proxies of hosts without one of their own, by rules; the first that matches counts.
     package var via: [ParentRule] = []
+    /// Where traces are sent; nil: nowhere.
+    package var tracing: TracingSettings?
+    /// Who is told about which events.
+    package var notify: [NoticeRule] = []
+    /// Where the ends of writes may be posted.
+    package var callbacks = CallbackSettings()
     /// The network mode at startup; a mode set manually since takes precedence.
     package var network = Reachability.Mode.auto
 

@@ -4,8 +4,10 @@
 package struct StorageSettings: Hashable, Sendable {
     package var cacheDir = "~/.cache/rockpool"
     package var stateDir = "~/.local/state/rockpool"
-    package var cacheLimit = ByteCount.mb(500)
-    package var dataLimit = ByteCount.mb(200)
+    /// One number for both directories; nil: each has its own.
+    package var limit: ByteCount?
+    package var cacheBound = StorageBound.size(.mb(500))
+    package var dataBound = StorageBound.size(.mb(200))
     /// Free space of the file system below which nothing is stored.
     package var minFree = ByteCount.mb(256)
     package var memoryLimit = ByteCount.mb(64)
@@ -21,6 +23,35 @@ package struct StorageSettings: Hashable, Sendable {
     package var keyFile: String?
 
     package init() {}
+
+    /// The limit of the cache directory.
+    package var cacheLimit: ByteCount {
+        get { cacheBound.bytes(of: limit) }
+        set { cacheBound = .size(newValue) }
+    }
+
+    /// The limit of the state directory.
+    package var dataLimit: ByteCount {
+        get { dataBound.bytes(of: limit) }
+        set { dataBound = .size(newValue) }
+    }
+}
+
+/// The limit of a directory.
+package enum StorageBound: Hashable, Sendable {
+    /// The shares of `storage.limit` where only that is given.
+    package static let (cacheShare, dataShare) = (StorageBound.share(70), StorageBound.share(30))
+
+    case size(ByteCount)
+    /// A part of `storage.limit` in percent.
+    case share(Int)
+
+    func bytes(of limit: ByteCount?) -> ByteCount {
+        switch self {
+        case .size(let size): size
+        case .share(let percent): ByteCount((limit ?? .zero).bytes.percent(percent))
+        }
+    }
 }
 
 /// Which bodies lie sealed on the disk.

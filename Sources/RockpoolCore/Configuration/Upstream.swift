@@ -35,6 +35,14 @@ package struct Upstream: Hashable, Sendable {
     package var tags = TagVisibility.hide
     /// The answer where neither the upstream nor the cache has one.
     package var onMiss = MissAnswer.problem
+    /// The request budget; nil: none, and announcements are not heeded.
+    package var rateLimit: RateLimitRule?
+    /// Whether its connection is metered.
+    package var metered = MeteredRule.auto
+    /// Local hours for large transfers that no client waits for; nil: always.
+    package var transferHours: DayHours?
+    /// The kind of messages that it receives; nil for an API.
+    package var receiver: ReceiverKind?
     /// True if its host may be a loopback address; always true for a declared upstream.
     package private(set) var allowsLoopback = true
 
@@ -83,7 +91,7 @@ package struct Upstream: Hashable, Sendable {
     }
 
     /// True if the configuration declares it.
-    package var isDeclared: Bool { name != origin.url }
+    package var isDeclared: Bool { name != origin.url && receiver == nil }
 }
 
 /// The rule that determines the owner of a response (docs/caching.md#partitions *Identity*).

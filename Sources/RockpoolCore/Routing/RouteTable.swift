@@ -20,7 +20,7 @@ package struct RouteTable: Sendable {
         admitsRemoteClients = !configuration.proxy.allow.isEmpty
         let (policy, isOpen) = (defaults.policy, !admitsRemoteClients)
         self.adopted = adopted.map { Upstream(adopting: $0, policy: policy, allowsLoopback: isOpen) }
-        upstreams = configuration.upstreams + self.adopted
+        upstreams = configuration.upstreams + self.adopted + Upstream.receivers(of: configuration)
         byOrigin = Dictionary(configuration.upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
@@ -28,7 +28,7 @@ package struct RouteTable: Sendable {
         tokenEndpoints = Set(configuration.upstreams.compactMap { $0.refresh?.head(origin: $0.origin)?.urlWithoutQuery })
     }
 
-    /// Every declared and adopted upstream.
+    /// Every declared and adopted upstream, and the receivers of messages.
     package let upstreams: [Upstream]
     /// Undeclared hosts with queued writes.
     package let adopted: [Upstream]

@@ -10,23 +10,31 @@ package struct MetricsText: Sendable {
     package init() {}
 
     /// Appends one family without labels.
-    package mutating func add(_ name: String, kind: Kind, help: String, value: some BinaryInteger) {
+    package mutating func add(_ name: String, kind: Kind, help: String, value: some Numeric & CustomStringConvertible) {
         begin(name, kind: kind, help: help)
         sample(name, labels: [:], value: "\(value)")
     }
 
     /// Appends one family with a sample for each value of a label; the values must be few.
-    package mutating func add(_ name: String, kind: Kind, help: String, by label: String, values: [(String, some BinaryInteger)]) {
+    package mutating func add(
+        _ name: String, kind: Kind, help: String, by label: String, values: [(String, some Numeric & CustomStringConvertible)]
+    ) {
         begin(name, kind: kind, help: help)
         for (value, number) in values { sample(name, labels: [label: value], value: "\(number)") }
     }
 
+    /// Appends one family with a sample for each combination of labels; they must be few.
+    package mutating func add(_ name: String, kind: Kind, help: String, samples: [(Labels, some Numeric & CustomStringConvertible)]) {
+        begin(name, kind: kind, help: help)
+        for (labels, value) in samples { sample(name, labels: labels, value: "\(value)") }
+    }
+
     /// Appends one family of histograms, with cumulative buckets as the format requires.
-    package mutating func add(_ name: String, help: String, by label: String, histograms: [(String, LatencyHistogram)]) {
+    package mutating func add(_ name: String, help: String, by label: String, histograms: [(String, BucketCounts)]) {
         begin(name, kind: .histogram, help: help)
         for (value, histogram) in histograms {
             var below = 0
-            for (bound, count) in zip(LatencyHistogram.bounds, histogram.counts) {
+            for (bound, count) in zip(histogram.bounds, histogram.counts) {
                 below += count
                 sample(name + "_bucket", labels: [label: value, "le": "\(bound)"], value: "\(below)")
             }

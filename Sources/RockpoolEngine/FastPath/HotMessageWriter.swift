@@ -80,7 +80,7 @@ struct HotMessageWriter: Sendable {
                 decision.absence = permission.reason
                 decision.refreshesBehind = refreshes && rules.isReachable
             case .cacheOnly: break
-            case .variant, .maxStale: return nil
+            case .variant, .maxStale, .budget: return nil
             }
             return decision
         case .validate, .complete, .none, .gatewayTimeout: return nil

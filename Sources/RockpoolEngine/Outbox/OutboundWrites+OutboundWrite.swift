@@ -7,6 +7,7 @@ import RockpoolStore
 
 extension OutboundWrites {
     func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
+        if let kind = upstream.receiver { return try message(operation, for: kind) }
         let secrets = try await credential(of: operation, upstream: upstream)
         var (head, body) = try substituted(operation)
         let plan = active.routes.plan(for: head)

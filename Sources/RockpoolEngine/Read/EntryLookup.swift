@@ -69,6 +69,20 @@ struct EntryLookup: Sendable {
 
     // MARK: reuse
 
+    /// Decides about the reuse of stored entries for this request (RFC 9111 §4). While the upstream is unreachable under `offline-first`,
+    /// an entry of the client's own partition is selected by its partition, not by the credential it was requested with.
+    func reuse(of found: [CacheEntry], for request: RequestHead, rules: ReuseContext, now: Timestamp) -> Reuse {
+        let selecting = selecting(for: request, among: found.map(\.response))
+        let isForOwner = !rules.isReachable && rules.policy == .offlineFirst
+        let candidates = found.map { isForOwner ? forOwner($0, selecting: selecting) : $0.response }
+        return Reuse.decide(candidates: candidates, request: selecting, context: rules, now: now)
+    }
+
+    /// Returns the entry's response; that of a private partition as if it had been requested with the credential of `selecting`.
+    func forOwner(_ entry: CacheEntry, selecting: RequestHead) -> StoredResponse {
+        entry.key.partition == .shared ? entry.response : Vary.forOwner(entry.response, request: selecting)
+    }
+
     /// Decides about the reuse of stored responses for this request (RFC 9111 §4).
     func reuse(of candidates: [StoredResponse], for request: RequestHead, rules: ReuseContext, now: Timestamp) -> Reuse {
         Reuse.decide(candidates: candidates, request: selecting(for: request, among: candidates), context: rules, now: now)

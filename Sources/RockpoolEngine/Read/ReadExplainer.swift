@@ -27,7 +27,7 @@ package struct ReadExplainer: Sendable {
         let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response),
             isReachable: machine?.isReachable ?? (reachability.mode != .offline))
-        let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
+        let candidates = plan.strategy == .networkOnly ? [] : found
         let moment = now()
         let decision = lookup.reuse(of: candidates, for: request, rules: rules, now: moment)
         let chosen = decision.selected.map { found[$0] } ?? found.first

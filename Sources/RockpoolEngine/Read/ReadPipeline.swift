@@ -55,7 +55,11 @@ package final class ReadPipeline: Sendable {
             let found = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
             context.trace.record(.looked(candidates: found.count))
             let rules = reuseContext(for: context, found: found)
-            let decision = lookup.reuse(of: found.map(\.response), for: context.request, rules: rules, now: now())
+            var decision = lookup.reuse(of: found, for: context.request, rules: rules, now: now())
+            if decision.mayWait, rules.isReachable, upstreams.budgets.isSpent(for: context, now: now()) {
+                let absent = lookup.reuse(of: found, for: context.request, rules: rules.withoutUpstream, now: now())
+                decision = decision.orStale(absent)
+            }
             context.trace.record(.decided("\(decision.word) (\(decision.reason))"))
             let forwarding = Forwarding(found: found, rules: rules, reason: .uriMiss, epoch: lookups < 10 ? epoch : nil)
             if let reply = await reply(to: decision, for: &context, by: forwarding) { return reply }

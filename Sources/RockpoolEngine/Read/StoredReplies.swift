@@ -144,7 +144,7 @@ struct StoredReplies: Sendable {
         guard failure != .untrusted else { return nil }
         var rules = forwarding.rules
         rules.isReachable = false
-        switch lookup.reuse(of: forwarding.found.map(\.response), for: context.request, rules: rules, now: now()) {
+        switch lookup.reuse(of: forwarding.found, for: context.request, rules: rules, now: now()) {
         case .fresh(let index, _), .stale(let index, _, _): return forwarding.found[index]
         case .validate, .complete, .none, .gatewayTimeout: return nil
         }

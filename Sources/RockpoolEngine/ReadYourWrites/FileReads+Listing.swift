@@ -34,6 +34,11 @@ extension FileReads {
                 source = path
             }
             var reply = await ownWrites.reads.readServerState(&inner)
+            if source != asked.collection, reply.head.status == 404, inner.trace.verdict != .failed {
+                // The upstream has carried out the move already, before its answer is known here.
+                (inner, source) = (context, asked.collection)
+                reply = await ownWrites.reads.readServerState(&inner)
+            }
             context.trace = inner.trace
             let isItsOwn = inner.trace.verdict != .failed
             if isItsOwn, ![207, 404].contains(reply.head.status) { return reply }

@@ -80,6 +80,8 @@ extension FileReads {
             // What the path shows since the move is another file.
             let isBefore = inner.trace.fetchedAt.map { fetched in cause.map { !$0.isDelivered || fetched <= $0.at } ?? true } ?? false
             guard isBefore, inner.trace.verdict != .failed || other == nil else { break }
+            // The upstream has carried out the move already, before its answer is known here.
+            if reply.head.status == 404, inner.trace.verdict != .failed { break }
             context.trace = inner.trace
             if let cause, reply.head.status == 200 {
                 let base = reply.head.fields[.eTag].flatMap { EntityTag($0) }

@@ -60,6 +60,7 @@ struct ListedItems: Sendable {
             plan.policy == .offlineFirst, plan.strategy != .networkOnly
         else { return false }
         guard now() - list.response.responseTime <= active.offlineWindow(of: plan, for: list.response) else { return false }
-        return Vary.mayStandIn(list.response, for: lookup.selecting(for: context.request, among: [list.response]))
+        let selecting = lookup.selecting(for: context.request, among: [list.response])
+        return Vary.mayStandIn(lookup.forOwner(list, selecting: selecting), for: selecting)
     }
 }

@@ -126,7 +126,10 @@ package final class ConflictResolutionService: Service {
         guard DeltaShape(resource)?.statesDeletions == true, let named = operation.entityID else { return nil }
         let id = LocalID(named).flatMap { data.localIDs.mapping(of: $0) }?.id.text ?? named
         let known = try await data.deletion(upstream: operation.upstream, type: resource.collection, id: id)
-        guard known == nil, let puller else { return known }
+        // A deletion that was pulled before the write was accepted may be an earlier one, of an entity that was created again since.
+        let scopes = try await data.pulledScopes(prefix: "\(operation.upstream)|\(resource.collection)|")
+        let isCurrent = known != nil && scopes.contains { $0.syncedAt.map { $0 >= operation.acceptedAt } ?? false }
+        guard !isCurrent, let puller else { return known }
         await puller.pullNow(upstream: operation.upstream, collection: resource.collection)
         return try await data.deletion(upstream: operation.upstream, type: resource.collection, id: id)
     }

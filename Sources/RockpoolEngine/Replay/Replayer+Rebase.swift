@@ -17,7 +17,10 @@ extension Replayer {
     /// The state is pinned as the action's base: an attempt whose answer was lost may have changed the entity, so that the next attempt
     /// uses the state that the first one saw.
     /// - Returns: nil for any other write, and where the state is not known.
-    func stateBefore(_ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> StateBeforeAction? {
+    /// - Throws: the failure of the read, if the upstream did not answer it; then the action is not sent.
+    func stateBefore(
+        _ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream
+    ) async throws(TransferFailure) -> StateBeforeAction? {
         guard operation.request.method == .post, operation.localID == nil, let path = active.entityPath(of: outgoing),
             await isKnown(path, to: operation, head: outgoing.head)
         else { return nil }
@@ -25,10 +28,13 @@ extension Replayer {
             let pinned = try? await data.base(of: operation.sequence)
             return pinned.map { StateBeforeAction(side: $0, etag: EntityTag.condition(in: $0.etag)) }
         }
-        guard
-            case .shown(.present(let side, let answer), _) = await outbound.look(
-                at: path, of: operation, like: outgoing.head, upstream: upstream)
-        else { return nil }
+        let (side, answer): (Conflict.Side, ResponseHead)
+        switch await outbound.look(at: path, of: operation, like: outgoing.head, upstream: upstream) {
+        case .shown(.present(let shown, let head), _): (side, answer) = (shown, head)
+        // Sent without that read, the action would change the entity as somebody else does.
+        case .failed(let failure): throw TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail)
+        case .shown(.gone, _), .refused: return nil
+        }
         do { try await data.rebase([operation.sequence], to: side) } catch {
             logger.failed("the state before \(operation.id) is not kept", error: error)
         }

@@ -8,6 +8,7 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String) async throws -> ReplayMachine.Event {
+        if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
@@ -28,13 +29,14 @@ extension Replayer {
         switch try await precheck(operation, outgoing: &outgoing, upstream: upstream) {
         case .clear: break
         case .moved(let disposition): return unsendable(operation, disposition: disposition)
-        case .failed(let failure):
-            attempts.withLock { $0[id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
-            return .attempted(operation, .failed(failure), body: [])
+        case .failed(let failure): return unread(operation, failure, outgoing)
         }
         var sent = operation
         sent.request = outgoing.head
-        let before = await stateBefore(operation, outgoing: outgoing, upstream: upstream)
+        let before: StateBeforeAction?
+        do { before = try await stateBefore(operation, outgoing: outgoing, upstream: upstream) } catch {
+            return unread(operation, error, outgoing)
+        }
         let sentAt = now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
         if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
@@ -50,6 +52,12 @@ extension Replayer {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
+    }
+
+    /// The read before the write has failed: nothing of the write was sent.
+    private func unread(_ operation: QueuedWrite, _ failure: TransferFailure, _ outgoing: OutboundWrite) -> ReplayMachine.Event {
+        attempts.withLock { $0[operation.id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
+        return .attempted(operation, .failed(failure), body: [])
     }
 
     private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {
@@ -132,7 +140,7 @@ extension Replayer {
         for turn in 0... {
             do throws(TransferFailure) {
                 let answer = try await upstreams.send(
-                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection)
+                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)
                 guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {

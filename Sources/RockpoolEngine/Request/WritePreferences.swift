@@ -9,6 +9,8 @@ struct WritePreferences: Equatable {
 
     /// Maximum number of operations that one may depend on.
     static let dependencyLimit = 100
+    /// Maximum length of a callback's URL in bytes.
+    static let callbackLimit = 2048
     /// Maximum length of a group's name in bytes.
     static let groupLimit = 200
 
@@ -27,12 +29,15 @@ struct WritePreferences: Equatable {
     private(set) var group: String?
     /// True if it must never be squashed.
     private(set) var noMerge = false
+    /// The URL to which its end is posted.
+    private(set) var callback: String?
 
     /// Parses the options and removes their fields.
     ///
     /// Throws `Refusal` (400) for a value that cannot be honoured, because a guess could execute the write in a way its client did not
     /// want.
-    init(taking fields: inout HTTPFields, now: Timestamp) throws(Refusal) {
+    /// - Parameter callbacks: the origins that a callback may be posted to.
+    init(taking fields: inout HTTPFields, now: Timestamp, callbacks: [OriginAddress] = []) throws(Refusal) {
         if let value = fields[.rockpoolPolicy] {
             guard let policy = Policy(rawValue: value.lowercased()) else {
                 throw Self.refusal("Rockpool-Policy", "queue, no-queue or require-remote")
@@ -58,6 +63,9 @@ struct WritePreferences: Equatable {
             guard value == "true" || value == "false" else { throw Self.refusal("Rockpool-No-Merge", "true or false") }
             noMerge = value == "true"
         }
+        callback = try fields[.rockpoolCallback].map { text throws(Refusal) in try Self.callback(text, allowed: callbacks) }
+        // Each write with a callback has an end of its own.
+        if callback != nil { noMerge = true }
         takePreferences(&fields)
         fields = HTTPFields(fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") })
     }
@@ -77,6 +85,18 @@ struct WritePreferences: Equatable {
             }
         }
         if respondsAsync || wait != nil { fields[.prefer] = others.isEmpty ? nil : others.joined(separator: ", ") }
+    }
+
+    /// Returns the URL of a callback. Throws `Refusal`: 400 for anything but a URL, 403 for an origin that the operator has not allowed.
+    private static func callback(_ text: String, allowed: [OriginAddress]) throws(Refusal) -> String {
+        guard text.utf8.count <= callbackLimit, let head = try? RequestHead(url: text) else {
+            throw refusal("Rockpool-Callback", "one http or https URL of at most \(callbackLimit) bytes")
+        }
+        guard allowed.contains(head.origin) else {
+            let detail = "Rockpool-Callback: \(head.origin.url) is not among callbacks.origins of the configuration"
+            throw Refusal(status: 403, problem: "forbidden-target", detail: detail)
+        }
+        return head.url
     }
 
     private static func refusal(_ field: String, _ expected: String) -> Refusal { .badRequest("\(field) takes \(expected)") }

@@ -98,6 +98,11 @@ package final class Puller: Service {
     package func pullDue() async -> PullReport {
         var report = PullReport()
         for source in sources where isDue(source) {
+            if upstreams.budgets.isMetered(source.upstream)
+                || upstreams.budgets.wait(for: .pull, at: source.upstream, now: now()) != nil
+            {
+                continue
+            }
             if await mustWait(source) { continue }
             await pull(source, waitingForOthers: false, report: &report)
         }
@@ -203,7 +208,10 @@ package final class Puller: Service {
             guard isReachable(scope.source.upstream.name) else { throw DeltaFault("the upstream is away") }
             let sentAt = now()
             let known = try await data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
-            let isFull = known?.fullAt.map { sentAt - $0 >= scope.source.fullEvery } ?? true
+            let isFull =
+                known?.fullAt.map { fullAt in
+                    sentAt - fullAt >= scope.source.fullEvery && upstreams.budgets.permitsLargeTransfers(scope.source.upstream, at: sentAt)
+                } ?? true
             let outcome = try await outcome(of: scope, since: known?.cursor, isFull: isFull)
             // Without a stored cursor its copies may have been removed (docs/outbox.md#forgotten).
             if known == nil { state.withLock { $0.known[scope.name] = nil } }

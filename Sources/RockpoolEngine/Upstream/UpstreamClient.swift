@@ -23,6 +23,8 @@ package final class UpstreamClient: Sendable {
     /// Listeners that end connections outside the engine when the network is switched off.
     let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
     let writeAnswers = WriteAnswers()
+    /// Budgets of requests and traffic.
+    package let budgets = RequestBudgets()
     let traffic: Traffic
     private let viaName: String
 
@@ -45,12 +47,13 @@ package final class UpstreamClient: Sendable {
 
     /// Sends `head` to its origin and records the outcome in the reachability table. Used by every part of the engine.
     /// - Parameters:
+    ///   - isPaid: True if the budget has counted the request already.
     ///   - forClient: False for requests that no client waits for.
     ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        route: Route? = nil, forClient: Bool = true, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        isPaid: Bool = false, route: Route? = nil, forClient: Bool = true, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         let parent = active.configuration.parent(for: head.origin, of: upstream)
@@ -62,14 +65,18 @@ package final class UpstreamClient: Sendable {
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
+        // A queued write keeps its callback.
+        request.head.fields[.rockpoolCallback] = nil
         request.isDeclared = upstream != nil
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
         let hasVia = traffic.via.prepare(
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())
         if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
+        if !isPaid { budgets.spend(upstream, now: now()) }
         do {
             var reply = try await origin.send(request)
+            budgets.learn(from: reply.head, of: upstream, now: now())
             if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
             reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
@@ -105,8 +112,10 @@ package final class UpstreamClient: Sendable {
     /// True if responses from the upstream's address are assumed to come from the upstream. Otherwise no write is sent.
     func isTrusted(_ upstream: Upstream) -> Bool { reachability.isTrusted(upstream.name) }
 
-    /// True if the connection to an upstream is too slow for background transfers.
+    /// True if a large body from an upstream is not for transfers that no client waits for: its connection is too slow or metered, or the
+    /// hour is not one for them.
     func isNarrow(_ upstream: Upstream?) -> Bool {
-        upstream.map { reachability.bandwidth(of: $0.name, now: now()) == .low } ?? false
+        guard let upstream else { return false }
+        return reachability.bandwidth(of: upstream.name, now: now()) == .low || !budgets.permitsLargeTransfers(upstream, at: now())
     }
 }

@@ -24,6 +24,8 @@ extension WritePipeline {
         // `Referer` is not part of the write, and a page's address may contain a token.
         bare.fields[.referer] = nil
         bare.fields[.te] = nil
+        // Kept with the write, and removed again before it is sent.
+        bare.fields[.rockpoolCallback] = context.wishes.callback
         let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,

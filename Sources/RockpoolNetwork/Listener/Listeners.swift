@@ -13,9 +13,13 @@ package final class Listeners: Sendable {
     /// Upstream name → `host:port` of its gateway.
     package let gateways: [String: String]
     package let connections: OpenConnections
+    private let tunnels: OpenTunnels
     private let channels: [any Channel]
 
-    private init(proxy: String, gateways: [String: String], connections: OpenConnections, channels: [any Channel]) {
+    private init(
+        proxy: String, gateways: [String: String], connections: OpenConnections, tunnels: OpenTunnels, channels: [any Channel]
+    ) {
+        self.tunnels = tunnels
         self.proxy = proxy
         self.gateways = gateways
         self.connections = connections
@@ -63,12 +67,16 @@ package final class Listeners: Sendable {
                 for upstream in door.upstreams { gateways[upstream.name] = channel.boundAddress(door.listen) }
             }
             return Listeners(
-                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, channels: channels)
+                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections,
+                tunnels: dialer.tunnels, channels: channels)
         } catch {
             for channel in channels { try? await channel.close() }
             throw error
         }
     }
+
+    /// Open tunnels and upgraded connections.
+    package var tunnelCount: Int { tunnels.count }
 
     /// The listeners of the proxy besides its own.
     private static func others(of proxy: ProxySettings) -> [(name: String, address: String, role: ListenerRole)] {
@@ -115,9 +123,11 @@ private struct Opening: Sendable {
                 .serverChannelOption(.backlog, value: 1024)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
+                    let isReady = channel.eventLoop.makeCompletedFuture {
                         try channel.pipeline.syncOperations.addHandlers([AcceptGate(descriptors), AcceptBackoffHandler()])
                     }
+                    guard case .transparent = role else { return isReady }
+                    return isReady.flatMap { RedirectedConnection.admitForeignTargets(on: channel, host: place.host) }
                 }
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -149,11 +159,9 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) -> EventLoopFuture<Void> {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        // What the kernel redirects to a loopback address comes from this machine, whatever address its sender has.
-        let isRedirectedHere =
-            if case .transparent = role { channel.localAddress.flatMap { IPAddress($0) }?.meansLoopback == true } else { false }
-        guard let peer, isRedirectedHere || allowed.admits(peer),
-            let open = connections.admit(channel, from: isRedirectedHere || peer.meansLoopback ? thisMachine : peer)
+        let isFromHere = if case .transparent = role { RedirectedConnection.isOfThisMachine(channel) } else { false }
+        guard let peer, isFromHere || allowed.admits(peer),
+            let open = connections.admit(channel, from: isFromHere || peer.meansLoopback ? thisMachine : peer)
         else {
             channel.close(promise: nil)
             return channel.eventLoop.makeSucceededVoidFuture()

@@ -7,6 +7,8 @@ import Synchronization
 final class OpenTunnels: Sendable {
     private let channels = Mutex<[ObjectIdentifier: (channel: any Channel, origin: OriginAddress)]>([:])
 
+    var count: Int { channels.withLock(\.count) }
+
     /// Tracks a far side until it closes.
     func add(_ channel: any Channel, to origin: OriginAddress) {
         let key = ObjectIdentifier(channel)

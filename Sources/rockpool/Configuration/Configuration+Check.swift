@@ -5,12 +5,24 @@ extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
         storageContradictions() + categoryContradictions() + listenerContradictions() + sharedGatewayContradictions()
-            + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
+            + noticeContradictions() + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
 
     private func storageContradictions() -> [Contradiction] {
         var found: [Contradiction] = []
+        for (key, bound) in [("storage.cache_limit", storage.cacheBound), ("storage.data_limit", storage.dataBound)] {
+            if case .share(let percent) = bound, storage.limit == nil {
+                found.append(Contradiction(key, with: "storage.limit", "\(percent)% is a share of storage.limit, which is missing"))
+            }
+        }
+        guard found.isEmpty else { return found }
+        let sum = storage.cacheLimit + storage.dataLimit
+        if let limit = storage.limit, sum > limit {
+            found.append(
+                Contradiction(
+                    "storage.limit", with: "storage.cache_limit", "cache_limit and data_limit are \(sum) together, more than \(limit)"))
+        }
         if storage.dataLimit < .mb(8) {
             found.append(Contradiction("storage.data_limit", "\(storage.dataLimit) is too little, at least 8 MB are needed"))
         }
@@ -125,6 +137,25 @@ extension Configuration {
             if let own {
                 found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is Rockpool's own listener, \(own.key)"))
             }
+        }
+        return found
+    }
+}
+
+extension Configuration {
+    /// Rules of notices without a way or with several, and callbacks that cannot be signed.
+    private func noticeContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        for (index, rule) in notify.enumerated() {
+            let key = "notify[\(index)]"
+            if rule.wayCount != 1 { found.append(Contradiction(key, "needs exactly one of command, webhook and desktop: true")) }
+            if rule.on.isEmpty { found.append(Contradiction("\(key).on", "is empty; leave it out for every event that needs a person")) }
+            if let program = rule.command.first, !program.hasPrefix("/") {
+                found.append(Contradiction("\(key).command", "\"\(program)\" is not a full path, such as /usr/local/bin/alarm"))
+            }
+        }
+        if !callbacks.origins.isEmpty, callbacks.secretFile == nil {
+            found.append(Contradiction("callbacks.secret_file", with: "callbacks.origins", "is missing; callbacks are always signed"))
         }
         return found
     }

@@ -31,6 +31,11 @@ struct ConfigurationSources {
         var configuration = Configuration()
         let root = try Self.compose(yaml, named: name).map { Entry(node: $0, place: .file(name, line: $0.mark?.line ?? 1)) }
         Configuration.section.read(root, into: &configuration, at: .root, with: &reader)
+        if configuration.storage.limit != nil {
+            // One number is enough; what is given beside it counts.
+            if reader.places["storage.cache_limit"] == nil { configuration.storage.cacheBound = StorageBound.cacheShare }
+            if reader.places["storage.data_limit"] == nil { configuration.storage.dataBound = StorageBound.dataShare }
+        }
         Directories(environment: environment, file: file, places: reader.places).resolve(&configuration)
         for found in configuration.contradictions() { reader.refuse(found) }
         if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }

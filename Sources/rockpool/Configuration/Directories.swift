@@ -13,6 +13,11 @@ struct Directories {
         configuration.storage.cacheDir = directory(configuration.storage.cacheDir, key: "storage.cache_dir", base: "XDG_CACHE_HOME")
         configuration.storage.stateDir = directory(configuration.storage.stateDir, key: "storage.state_dir", base: "XDG_STATE_HOME")
         configuration.admin.socket = configuration.admin.socket.map { absolute($0, key: "admin.socket") }
+        for index in configuration.notify.indices {
+            guard let file = configuration.notify[index].webhook?.secretFile else { continue }
+            configuration.notify[index].webhook?.secretFile = absolute(file, key: "notify[\(index)].webhook.secret_file")
+        }
+        configuration.callbacks.secretFile = configuration.callbacks.secretFile.map { absolute($0, key: "callbacks.secret_file") }
         for index in configuration.upstreams.indices {
             let key = "upstreams[\(index)].tls"
             let tls = configuration.upstreams[index].tls

@@ -20,6 +20,8 @@ struct Server: Sendable {
     private let prober: Prober
     private let puller: Puller
     private let resolver: ConflictResolutionService
+    private let announcer: Announcer
+    private let metered: MeteredWatch
     private let origin: CurlOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
@@ -52,6 +54,7 @@ struct Server: Sendable {
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
             accessLog: AccessLog().write)
+        engine.traces.setVersion(Version.number)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()
@@ -66,23 +69,25 @@ struct Server: Sendable {
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine, puller: puller)
+        let announcer = Announcer(engine: engine, local: NoticeCommands())
+        let record = ReloadRecord(now: WallClock.now())
         let places = ConfigurationPlaces(loaded.places)
         let reload: @Sendable () throws -> ReloadOutcome = {
-            let next = try load()
-            let outcome = try Reload.perform(on: engine, to: next.configuration, logger: logger)
-            places.set(next.places)
-            return outcome
+            try record.during(now: WallClock.now()) {
+                let next = try load()
+                let outcome = try Reload.perform(on: engine, to: next.configuration, logger: logger)
+                places.set(next.places)
+                return outcome
+            }
         }
-        var facts = ServerFacts()
-        facts.version = Version.number
-        facts.configFile = loaded.file
-        (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
-        facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        var facts = Self.facts(of: loaded, engine: engine, listeners: listeners)
         facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
-        facts.reload = reload
+        facts.authorityExpiry = { (try? authority.load())?.notAfter }
+        (facts.lastReload, facts.reload) = ({ record.last }, reload)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
-            engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: configuration.socketPath,
+            engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin,
+            socketPath: configuration.socketPath,
             token: token, startedAt: WallClock.now(),
             doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
             facts: facts, timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors,
@@ -95,7 +100,21 @@ struct Server: Sendable {
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
             prober: Prober(engine: engine, replayer: replayer),
-            puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+            puller: puller, resolver: resolver, announcer: announcer,
+            metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
+            admin: admin, adminAddress: adminAddress, logger: logger)
+    }
+
+    /// What the admin API shows of the process.
+    private static func facts(of loaded: LoadedConfiguration, engine: Engine, listeners: Listeners) -> ServerFacts {
+        let storage = loaded.configuration.storage
+        var facts = ServerFacts()
+        facts.version = Version.number
+        facts.configFile = loaded.file
+        (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
+        facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        facts.connections = { (listeners.connections.count, listeners.tunnelCount) }
+        return facts
     }
 
     /// Distributes the descriptors that the system allows. Throws `CommandFailure` if there are too few to serve.
@@ -124,6 +143,10 @@ struct Server: Sendable {
         for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
             guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
         }
+        let secrets = configuration.notify.compactMap(\.webhook?.secretFile).map { ("notify.webhook.secret_file", $0) }
+        for (key, file) in secrets + [configuration.callbacks.secretFile].compactMap(\.self).map({ ("callbacks.secret_file", $0) }) {
+            do { _ = try WebhookSignature(secretFile: file) } catch { throw CommandFailure(.configuration, "\(key): \(error)".inOneLine) }
+        }
         for file in configuration.upstreams.compactMap({ $0.sign?.sigV4.secretFile }) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "sign.sigv4.secret_file: \(error)") }
         }
@@ -151,7 +174,8 @@ struct Server: Sendable {
         let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, data: engine.data)] } ?? []
         let services: [any Service] =
             [
-                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer,
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, metered,
+                engine.traces, replayer,
                 ListenerService(listeners: listeners),
             ] + watch
         var quiet = logger

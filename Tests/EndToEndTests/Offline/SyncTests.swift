@@ -85,6 +85,15 @@ import Testing
             #expect(world.api.notes.contains { $0.members["title"] == "mine" } == editIsLater)
             let conflict = try await world.server.get("/v1/conflicts?state=all").json?["items"]?.array?.first
             #expect(conflict?["kind"] == "edit-delete" && conflict?["decidedBy"] != "person", "\(conflict ?? .null)")
+            guard editIsLater else { return }
+            // It exists again, and is deleted once more: the time of the earlier deletion decides nothing.
+            try await #expect(world.send("GET", "/v1/notes/1").status == 200)
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
+            let again = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"again"}"#)
+            try await Task.sleep(for: .milliseconds(50))
+            try await delete()
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "auto"])
+            _ = try await world.server.operation(again, reaching: "superseded")
         }
     }
 

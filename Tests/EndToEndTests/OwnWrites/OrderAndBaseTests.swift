@@ -78,6 +78,22 @@ import Testing
         }
     }
 
+    /// The read before a queued action got no answer: the action waits for it, so that its own effect is no change of another client.
+    @Test(arguments: Setting.all) func anActionIsNotSentWithoutTheReadBeforeIt(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.device.network("offline")
+            try await story.write("POST", "/v1/notes/1/toggle")
+            try await story.write("PATCH", "/v1/notes/1", ["title": "mine"])
+            story.api.loseNext("GET")
+            try await story.comeBack()
+            let requests = story.api.log.map { $0.method + " " + $0.path }
+            #expect(requests.firstIndex(of: "POST /v1/notes/1/toggle").map { requests[..<$0].count { $0 == "GET /v1/notes/1" } } == 3)
+            try await #expect(story.conflicts().isEmpty, "\(requests)")
+            #expect(story.api.notes["1"]?["title"] == "mine" && story.api.notes["1"]?["done"] == true)
+        }
+    }
+
     /// B5. The ETag in the answer of a child belongs to the child.
     @Test(arguments: Setting.all) func aCommentsETagIsNotThatOfItsNote(_ setting: Setting) async throws {
         try await Story.with(setting) { story in

@@ -64,7 +64,7 @@ final class StoryAPI: Sendable {
     /// Makes every further action slow.
     func slowActions() { state.withLock { $0.slowActions = true } }
 
-    /// Applies the next request of a method and ends the connection within the head of the answer, which no client takes for a stale
+    /// Applies the next request of a method, except probes, and ends the connection within the head of the answer, which no client takes for a stale
     /// connection.
     func loseNext(_ method: String) { state.withLock { $0.loses = method } }
 
@@ -80,7 +80,7 @@ final class StoryAPI: Sendable {
                 let request = Request(method: words[0], path: words[1], head: head, body: try? JSONValue.parse(bytes))
                 if state.withLock({ $0.isSlow(request) }) { try await Task.sleep(for: Self.slowTime) }
                 let (answer, isLost) = state.withLock { state in
-                    let isLost = request.method == state.loses
+                    let isLost = request.method == state.loses && request.path != "/healthz"
                     if isLost { state.loses = nil }
                     return (state.arrive(request), isLost)
                 }

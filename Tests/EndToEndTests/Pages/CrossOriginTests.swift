@@ -1,20 +1,20 @@
-// A page of another origin in headless Chromium: it reads, creates, edits and deletes while the API is down, and reads the replies'
+// A page of another origin in headless Chromium and Firefox: it reads, creates, edits and deletes while the API is down, and reads the replies'
 // fields; a page that the API never allowed does none of it (docs/caching.md#pages-of-other-origins).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
-@Suite(.serialized, .enabled(if: Browser.isInstalled, "Chromium is not installed: make clients")) struct CrossOriginTests {
+@Suite(.serialized, .enabled(if: !BrowserKind.installed.isEmpty, "no browser is installed: make clients")) struct CrossOriginTests {
     private static let optimistic: JSONValue = [
         "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}", "offline_response": "optimistic"]]
     ]
 
-    @Test func anAllowedPageWorksOfflineAndEveryWriteIsAppliedOnce() async throws {
+    @Test(arguments: BrowserKind.installed) func anAllowedPageWorksOfflineAndEveryWriteIsAppliedOnce(_ kind: BrowserKind) async throws {
         let host = try await WebPage.serve()
         let settings = NotesSettings(pages: ["http://127.0.0.1:\(host.port)"])
         try await World.with(api: settings, upstream: Self.optimistic) { world in
-            let page = try await WebPage(host, in: Browser())
+            let page = try await WebPage(host, in: kind.window())
             let notes = "http://\(world.server.gateway)/v1/notes"
             try await #expect(page.fetch("GET", notes)["status"]?.integer == 200)
             try await #expect(page.fetch("GET", notes + "/1")["status"]?.integer == 200)
@@ -46,11 +46,11 @@ import Testing
     }
 
     /// The page keeps its permissions over a restart of the server, and a refusal of the API ends them.
-    @Test func permissionsSurviveARestart() async throws {
+    @Test(arguments: BrowserKind.installed) func permissionsSurviveARestart(_ kind: BrowserKind) async throws {
         let host = try await WebPage.serve()
         let settings = NotesSettings(pages: ["http://127.0.0.1:\(host.port)"])
         try await World.with(api: settings) { world in
-            let page = try await WebPage(host, in: Browser())
+            let page = try await WebPage(host, in: kind.window())
             let notes = "http://\(world.server.gateway)/v1/notes"
             try await #expect(page.fetch("PATCH", notes + "/2", json: "{title: 'online'}")["status"]?.integer == 200)
             await world.goOffline()
@@ -63,11 +63,12 @@ import Testing
     }
 
     /// A hostile page of another site: its forms, texts and `no-cors` requests reach the API while it answers, and are never queued.
-    @Test(arguments: ["localhost", "127.0.0.1"]) func aHostilePageQueuesNothing(_ name: String) async throws {
+    @Test(arguments: BrowserKind.installed, ["localhost", "127.0.0.1"])
+    func aHostilePageQueuesNothing(_ kind: BrowserKind, _ name: String) async throws {
         let (host, evil) = (try await WebPage.serve(), try await WebPage.serve())
         let settings = NotesSettings(pages: ["http://127.0.0.1:\(host.port)"])
         try await World.with(api: settings) { world in
-            let browser = try await Browser()
+            let browser = try await kind.window()
             let notes = "http://\(world.server.gateway)/v1/notes"
             var page = try await WebPage(host, in: browser)
             try await #expect(page.fetch("PATCH", notes + "/2", json: "{title: 'online'}")["status"]?.integer == 200)

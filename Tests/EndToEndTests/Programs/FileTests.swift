@@ -1,7 +1,9 @@
 // Files written, moved and deleted while the server is away are read back and listed as they were left
 // (docs/outbox.md#files-and-collections).
+import Foundation
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct FileTests {
@@ -138,6 +140,36 @@ import Testing
             #expect(
                 shown.contains("<KeyCount>3</KeyCount>") && shown.contains("<Key>b</Key>") && shown.contains("<Size>3</Size>"), "\(shown)")
             #expect(shown.contains("<Prefix>d/</Prefix>") && !shown.contains("<Key>c</Key>"), "\(shown)")
+        }
+    }
+
+    /// The server has carried out a queued move, and its answer is still on the way: the file is where it was moved to.
+    @Test func aMoveUnderWayHidesNothing() async throws {
+        let isMoved = Mutex(false)
+        let play: PlayedSite.Play = { asked in
+            if asked.method == "MOVE" {
+                isMoved.withLock { $0 = true }
+                Thread.sleep(forTimeInterval: 2)
+                return PlayedSite.Said(status: 201)
+            }
+            let name = isMoved.withLock { $0 ? "/dir/moved" : "/dir/a" }
+            if asked.path != name { return .text("none", status: 404) }
+            let listing = "<d:multistatus xmlns:d=\"DAV:\">\(Self.listed(name))</d:multistatus>"
+            return asked.method == "PROPFIND" ? .text(listing, status: 207, "Content-Type: application/xml") : Self.play(asked)
+        }
+        try await PlayedWorld.with(upstream: Self.routes, play) { world in
+            try await #expect(list(world, "/dir/a", depth: "0").status == 207)
+            try await world.turn("offline")
+            let move = ["Destination: http://\(world.server.gateway)/dir/moved"]
+            try await #expect(world.send("MOVE", "/dir/a", fields: move).status == 202)
+            try await world.turn("auto")
+            try await eventually("the move at the server") { isMoved.withLock { $0 } }
+            let shown = try await list(world, "/dir/moved", depth: "0")
+            #expect(shown.status == 207 && shown.text.contains("/dir/moved"), "\(shown.status) \(shown.text)")
+            let read = try await world.get("/dir/moved")
+            #expect(read.status == 200 && read.text == "server", "\(read.status) \(read.text)")
+            try await #expect(world.get("/dir/a").status == 404)
+            try await world.server.outboxIsEmpty()
         }
     }
 }

@@ -5,14 +5,12 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct TransparentTests {
-    /// True if this machine lets the tests make a network namespace with redirection.
+    /// True if this machine lets the tests make a network namespace with packet rules.
     private static let isPossible: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = [
-            "-c",
-            "unshare -n sh -c 'ip link set lo up && iptables -t nat -A OUTPUT -p tcp -m owner ! --uid-owner 0 -j REDIRECT --to-ports 1' "
-                + ">/dev/null 2>&1",
+            "-c", "unshare -n sh -c 'ip link set lo up && nft add table inet rockpool && ip rule add fwmark 1 lookup 1' >/dev/null 2>&1",
         ]
         process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
         try? process.run()
@@ -20,14 +18,17 @@ import Testing
         return process.terminationStatus == 0
     }()
 
-    /// The server and an API on another address of the namespace; the client runs as another user, whose connections are redirected.
+    /// The server and an API on another address of the namespace; the client runs as another user, whose connections are led to the server
+    /// by the rules that the command prints.
     private static let script = """
         set -e
         export PATH=/usr/sbin:/usr/bin:/sbin:/bin
         cd "$1"
         ip link set lo up
         ip addr add 10.9.9.9/32 dev lo
-        iptables -t nat -A OUTPUT -p tcp -m multiport --dports 80,443 -m owner ! --uid-owner 0 -j REDIRECT --to-ports 7628
+        "$2" transparent rules --config rockpool.yaml --user 0 $3 > rules
+        nft -f rules
+        if [ -n "$3" ]; then eval "$(sed -n 's/^#.*: *\\(ip .*\\)/\\1/p; s/^# *\\(ip .*\\)/\\1/p' rules)"; fi
         echo "10.9.9.9 pool.test" > hosts
         mount --bind hosts /etc/hosts
         mkdir site; echo low > site/tide
@@ -45,8 +46,8 @@ import Testing
         kill $server; wait $server && echo "== stopped"
         """
 
-    @Test(.enabled(if: isPossible, "no network namespace with iptables here"))
-    func redirectedConnectionsAreServed() async throws {
+    @Test(.enabled(if: isPossible, "no network namespace with nftables here"), arguments: ["", "--tproxy"])
+    func redirectedConnectionsAreServed(option: String) async throws {
         let authority = try await TestAuthority()
         let certificate = try await authority.certificate("DNS:pool.test")
         let scratch = try Scratch()
@@ -66,7 +67,8 @@ import Testing
         try scratch.write(String(decoding: document.serialized(), as: UTF8.self), to: "rockpool.yaml")
         _ = chmod(scratch.path, 0o755)
         let run = try await Command.run(
-            "/usr/bin/env", ["unshare", "-n", "-m", "bash", "-c", Self.script, "test", scratch.path, Binary.path], within: .seconds(90))
+            "/usr/bin/env", ["unshare", "-n", "-m", "bash", "-c", Self.script, "test", scratch.path, Binary.path, option],
+            within: .seconds(90))
         let errors = (try? Files.text(of: scratch.path + "/err")) ?? ""
         let parts = run.output.split(separator: "== ").map(String.init)
         let part = { (name: String) in parts.first { $0.hasPrefix(name) } ?? "" }
@@ -86,7 +88,11 @@ import Testing
         let others = try await server.command("transparent", "rules", "--interface", "eth1")
         #expect(others.output.contains("iifname \"eth1\"") && others.output.contains("hook prerouting") && !others.output.contains("skuid"))
         // The syntax, where nft is installed and may be run.
-        for text in [rules.output, others.output] where getuid() == 0 && access("/usr/sbin/nft", X_OK) == 0 {
+        let tproxy = try await server.command("transparent", "rules", "--tproxy", "--user", "1234")
+        let led = try await server.command("transparent", "rules", "--tproxy", "--interface", "eth1")
+        #expect(tproxy.output.contains("meta mark 7628") && tproxy.output.contains("tproxy ip to 127.0.0.1:7628"), "\(tproxy)")
+        #expect(led.output.contains("iifname \"eth1\"") && led.output.contains("ip rule add fwmark 7628"), "\(led)")
+        for text in [rules.output, others.output, tproxy.output, led.output] where getuid() == 0 && access("/usr/sbin/nft", X_OK) == 0 {
             let check = try await Command.run("/usr/bin/env", ["unshare", "-n", "/usr/sbin/nft", "-c", "-f", "-"], input: text)
             #expect(check.status == 0, "\(text) \(check.errors)")
         }

@@ -26,7 +26,7 @@ import Testing
             now: CachingFixture.at(given.now))
         switch decision {
         case .fresh: return .fresh
-        case .stale(_, _, .offline), .stale(_, _, .variant): return .offline
+        case .stale(_, _, .offline), .stale(_, _, .variant), .stale(_, _, .budget): return .offline
         case .stale(_, _, .staleWhileRevalidate): return .refreshBehind
         case .stale(_, _, .maxStale): return .maxStale
         case .stale(_, _, .cacheOnly): return .cacheOnly

@@ -31,7 +31,7 @@ import Testing
     @Test func aScrapeIsCumulativeAndEscaped() {
         var metrics = MetricsText()
         metrics.add("x_total", kind: .counter, help: "Of \\ and\nlines.", by: "name", values: [("a\"b\\c\nd", 2)])
-        metrics.add("x_seconds", help: "Time.", by: "verdict", histograms: [("hit", histogram([0.0004, 0.004, 30]))])
+        metrics.add("x_seconds", help: "Time.", by: "verdict", histograms: [("hit", BucketCounts(histogram([0.0004, 0.004, 30])))])
         let lines = metrics.text.split(separator: "\n").map(String.init)
         #expect(lines.starts(with: ["# HELP x_total Of \\\\ and\\nlines.", "# TYPE x_total counter", #"x_total{name="a\"b\\c\nd"} 2"#]))
         #expect(lines.contains(#"x_seconds_bucket{verdict="hit",le="0.0005"} 1"#))

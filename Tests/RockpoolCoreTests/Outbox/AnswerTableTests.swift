@@ -154,4 +154,19 @@ import Testing
         #expect(nobodys.state == .parked && nobodys.nextAttemptAt.map { $0 >= noon + .seconds(10) } == true && nobodys.countsAsAnswered)
         #expect(judged(operation(answered: 50), answer(302, [.location: location])).state == .dead)
     }
+
+    /// A site may use the words of logins for other pages: a write that it answers with a redirect to one of them has taken effect.
+    @Test func aPageNamedLikeALoginIsNone() {
+        for (target, location) in [
+            ("/admin/auth/group/add/", "/admin/auth/group/"), ("/admin/login/attempt/add/", "/admin/login/attempt/"),
+            ("/v1/notes", "https://auth.example.com/v1/notes/1"),
+        ] {
+            var write = operation(principal: "ada")
+            let host = location.hasPrefix("https:") ? "auth.example.com" : "api.example.com"
+            write.request = RequestHead(method: .post, origin: OriginAddress(scheme: .https, host: host, port: 443), target: target)
+            #expect(judged(write, answer(302, [.location: location])).state == .delivered, "\(target) \(location)")
+            let login = judged(write, answer(302, [.location: "/admin/login/?next=\(target)"]))
+            #expect((login.state, login.reason) == (.parked, .auth), "\(target)")
+        }
+    }
 }

@@ -73,6 +73,7 @@ extension Reuse.StaleReason {
         case .offline: "the upstream is unreachable and its offline window is open"
         case .variant: "the upstream is unreachable, and nothing nearer to what the request selects is stored"
         case .staleWhileRevalidate: "it is within the window for serving stale while revalidating (RFC 5861 §3)"
+        case .budget: "the request budget of the upstream is spent"
         case .maxStale: "the request accepts stale responses (max-stale)"
         case .cacheOnly: "the strategy never asks the upstream"
         }

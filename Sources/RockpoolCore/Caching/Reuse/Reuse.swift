@@ -24,6 +24,8 @@ package enum Reuse: Hashable, Sendable {
         case variant
         /// Within a window set by the response or the strategy; the upstream is revalidated afterwards, unless nothing may be sent.
         case staleWhileRevalidate(refreshBehind: Bool)
+        /// The request budget of the upstream is spent.
+        case budget
         /// The client accepts it (`max-stale`).
         case maxStale
         /// The strategy never contacts the upstream.
@@ -35,6 +37,7 @@ package enum Reuse: Hashable, Sendable {
             case .offline: "offline"
             case .variant: "variant"
             case .staleWhileRevalidate: "stale-while-revalidate"
+            case .budget: "budget"
             case .maxStale: "max-stale"
             case .cacheOnly: "cache-only"
             }

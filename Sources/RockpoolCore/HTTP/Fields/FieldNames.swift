@@ -48,6 +48,25 @@ extension HTTPField.Name {
     /// Digests of a body or its representation (RFC 9530, and the fields that it replaces).
     package static let digests = [listed("Content-MD5"), listed("Content-Digest"), listed("Repr-Digest"), listed("Digest")]
 
+    /// draft-ietf-httpapi-ratelimit-headers; the two below are those of its first versions.
+    package static let rateLimit = listed("RateLimit")
+    /// Requests that are left.
+    package static let rateLimitRemaining = listed("RateLimit-Remaining")
+    /// Seconds until the full number is available again.
+    package static let rateLimitReset = listed("RateLimit-Reset")
+    /// As `RateLimit-Remaining`; never registered.
+    package static let xRateLimitRemaining = listed("X-RateLimit-Remaining")
+    /// Seconds, or a Unix time.
+    package static let xRateLimitReset = listed("X-RateLimit-Reset")
+
+    // Standard Webhooks 1.0.0.
+    /// The id of a message, the same in every sending.
+    package static let webhookID = listed("webhook-id")
+    /// The time of a sending in seconds.
+    package static let webhookTimestamp = listed("webhook-timestamp")
+    /// Signatures of a sending.
+    package static let webhookSignature = listed("webhook-signature")
+
     // Rockpool's own fields (docs/reference/headers.md#request-fields, docs/reference/headers.md#fields-that-rockpool-sets).
     /// The id of an operation, in replies to queued writes and in status documents.
     package static let rockpoolOperation = listed("Rockpool-Operation")
@@ -65,6 +84,8 @@ extension HTTPField.Name {
     package static let rockpoolGroup = listed("Rockpool-Group")
     /// Excludes a queued write from merging.
     package static let rockpoolNoMerge = listed("Rockpool-No-Merge")
+    /// The URL to which the end of a queued write is posted.
+    package static let rockpoolCallback = listed("Rockpool-Callback")
     /// The local id of a created entity.
     package static let rockpoolLocalID = listed("Rockpool-Local-Id")
     /// The number of queued writes that a read shows.

@@ -19,10 +19,14 @@ package enum SecretFields {
     /// All of them.
     package static let all = identifying + others.compactMap { HTTPField.Name($0) }
 
-    private static let names = Set(identifying.map(\.canonicalName) + others)
+    private static let identifyingNames = Set(identifying.map(\.canonicalName))
+    private static let names = identifyingNames.union(others)
 
     /// True if the field's value is a secret.
     package static func contains(_ name: HTTPField.Name) -> Bool { names.contains(name.canonicalName) }
+
+    /// True if the field identifies the client.
+    package static func identifies(_ name: HTTPField.Name) -> Bool { identifyingNames.contains(name.canonicalName) }
 
     /// The fields without the secret ones.
     package static func removed(from fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !contains($0.name) }) }

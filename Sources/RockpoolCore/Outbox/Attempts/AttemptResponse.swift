@@ -24,11 +24,23 @@ struct AttemptResponse {
         }
     }
 
-    /// True for a redirect whose path contains a login segment.
+    /// True for a redirect to a path with a login segment: the last one, or one that the request's own path lacks. Sites use these words for
+    /// other pages too, as Django's admin in `/admin/auth/group/`.
     var pointsToLogin: Bool {
-        guard let path = location?.lowercased().prefix(while: { $0 != "?" }) else { return false }
-        let segments = path.split(separator: "/").map { $0.prefix { $0 != "." } }
-        return segments.contains { ["login", "log-in", "log_in", "signin", "sign-in", "sign_in", "auth"].contains($0) }
+        guard let location else { return false }
+        var path = location
+        if case .sameOrigin(let target) = RedirectTarget(location, from: request) { path = target }
+        let (segments, own) = (Self.segments(of: path), Self.segments(of: request.target))
+        return segments.indices.contains { index in
+            Self.loginSegments.contains(segments[index]) && (index == segments.count - 1 || !own.contains(segments[index]))
+        }
+    }
+
+    private static let loginSegments: Set<String> = ["login", "log-in", "log_in", "signin", "sign-in", "sign_in", "auth"]
+
+    /// The segments of a target's path in lower case, without the extensions of files.
+    private static func segments(of target: String) -> [String] {
+        target.lowercased().prefix { $0 != "?" }.split(separator: "/").map { String($0.prefix { $0 != "." }) }
     }
 
     /// True if a 409 comes from an idempotency layer while the first request with the key still runs, not from an edit conflict.

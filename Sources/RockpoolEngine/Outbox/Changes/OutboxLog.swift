@@ -16,15 +16,7 @@ final class OutboxLog: Sendable {
         var omitted = 0
     }
 
-    private struct State {
-        /// The last states, by sequence: an operation is published more often than its state changes.
-        var last: [Int64: OperationState] = [:]
-        var windows: [OperationState: Window] = [:]
-    }
-
-    private static let lastLimit = 10_000
-
-    private let state = Mutex(State())
+    private let windows = Mutex<[OperationState: Window]>([:])
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
 
@@ -35,7 +27,7 @@ final class OutboxLog: Sendable {
 
     /// Writes the line for an operation whose state has changed.
     func note(_ operation: QueuedWrite) {
-        guard let level = operation.state.logLevel, let omitted = admit(operation) else { return }
+        guard let level = operation.state.logLevel, let omitted = admit(operation.state) else { return }
         var metadata: Logger.Metadata = [
             "operation": "\(operation.id)", "upstream": "\(operation.upstream)", "method": "\(operation.request.method.rawValue)",
             "path": "\(operation.request.path)",
@@ -49,16 +41,13 @@ final class OutboxLog: Sendable {
     }
 
     /// Returns the number of lines that were left out since the last one; nil if this one is left out too.
-    private func admit(_ operation: QueuedWrite) -> Int? {
+    private func admit(_ state: OperationState) -> Int? {
         let now = now()
-        return state.withLock { state in
-            guard state.last[operation.sequence] != operation.state else { return nil }
-            if state.last.count >= Self.lastLimit { state.last = [:] }
-            state.last[operation.sequence] = operation.state
-            var window = state.windows[operation.state] ?? Window()
+        return windows.withLock { windows in
+            var window = windows[state] ?? Window()
             let omitted = window.omitted
             if now < window.begunAt || now >= window.begunAt + Self.period { window = Window(begunAt: now) }
-            defer { state.windows[operation.state] = window }
+            defer { windows[state] = window }
             guard window.lines < Self.limit else {
                 window.omitted += 1
                 return nil

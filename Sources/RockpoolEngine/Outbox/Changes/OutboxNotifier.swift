@@ -22,6 +22,8 @@ package final class OutboxNotifier: Sendable {
     /// Lanes whose last delivery is not yet in the copies.
     let effectsUnderWay = EffectsUnderWay()
     private let log: OutboxLog
+    /// What became of operations since the start.
+    package let measures = OutboxMeasures()
     /// Upstreams that demand a pause.
     let pauses = UpstreamPauses()
 
@@ -101,7 +103,7 @@ extension OutboxNotifier {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }
-        log.note(operation)
+        if measures.note(operation) { log.note(operation) }
         events.tell(.operation(id: operation.id, state: operation.state))
     }
 }

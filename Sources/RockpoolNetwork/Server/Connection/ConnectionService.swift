@@ -20,7 +20,7 @@ struct ConnectionService: Sendable {
 
     /// True if stored replies may be sent before a request is decoded; not while every exchange is logged, because these are not, nor where
     /// clients need a password.
-    var answersAtOnce: Bool { logger.logLevel > .debug && !engine.logsAccess && passwords == nil }
+    var answersAtOnce: Bool { logger.logLevel > .debug && !engine.recordsEveryExchange && passwords == nil }
 
     /// Returns the service for requests within a decrypted tunnel to `origin`.
     func inside(_ origin: OriginAddress) -> ConnectionService {

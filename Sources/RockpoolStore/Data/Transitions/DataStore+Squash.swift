@@ -42,7 +42,12 @@ extension DataStore {
         let attempts = try Int.fetchOne(db, sql: "SELECT count(*) FROM attempt WHERE seq = ?", arguments: [operation.sequence]) ?? 0
         let isNeeded =
             try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM op_dep WHERE needs = ? AND seq <> ?)", arguments: [operation.sequence, other])
+                db,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM op_dep JOIN op USING (seq) WHERE needs = ? AND seq <> ?
+                        AND state NOT IN (\(OperationRow.endedStates)))
+                    """,
+                arguments: [operation.sequence, other])
             ?? true
         let group = try String.fetchOne(db, sql: "SELECT group_name FROM op WHERE seq = ?", arguments: [operation.sequence])
         var body: [UInt8] = []

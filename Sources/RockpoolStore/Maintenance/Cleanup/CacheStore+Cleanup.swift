@@ -33,7 +33,8 @@ extension CacheStore {
         if !options.dryRun { await run.attempt(.audit) { try await auditWhenDue(now: now) } }
         await run.attempt(.cacheAfter) {
             let after = try await DirectorySize.allocated(directory, on: lanes)
-            run.note { $0.files.cacheAfter = after }
+            let shown = options.dryRun ? run.foreseen(after, database: database.path) : after
+            run.note { $0.files.cacheAfter = shown }
         }
         return run.report
     }

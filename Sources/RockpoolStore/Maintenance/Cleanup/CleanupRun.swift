@@ -10,6 +10,8 @@ final class CleanupRun: Sendable {
     private let state: Mutex<CleanupReport>
     /// Bytes of removed rows, with their small bodies: pages that are free now, or would be after a real run.
     private let rowBytes = Mutex<Int64>(0)
+    /// Bytes of files that a dry run leaves and a real run would unlink.
+    private let fileBytes = Mutex<Int64>(0)
     private let began = ContinuousClock.now
     private let step = Mutex<CleanupStep>(.cache)
     private let watch: CleanupWatch
@@ -43,6 +45,17 @@ final class CleanupRun: Sendable {
     }
 
     func freeRows(_ bytes: Int64) { rowBytes.withLock { $0 += bytes } }
+
+    func freeFiles(_ bytes: Int64) { fileBytes.withLock { $0 += bytes } }
+
+    /// Returns the size that a directory would have after a real run: less the files, the pages and the log that it gives back.
+    /// - Parameter database: path of the database in the directory.
+    func foreseen(_ size: Int64, database: String) -> Int64 {
+        let vacuum = state.withLock(\.vacuum)
+        let pages = Int64(max(0, vacuum.pagesBefore - vacuum.pagesAfter)) * StoreDatabase.pageSize
+        let log = FileStatus.of(database + "-wal")?.allocated ?? 0
+        return max(0, size - fileBytes.withLock(\.self) - pages - log)
+    }
 
     func note(_ change: (inout CleanupReport) -> Void) { state.withLock { change(&$0) } }
 

@@ -30,6 +30,9 @@ struct Compaction: Sendable {
         /// Returns an estimate of the pages after `bytes` of rows were removed.
         func freeing(_ bytes: Int64) -> Pages { Pages(count: count, free: min(count, free + Int(bytes / StoreDatabase.pageSize))) }
 
+        /// The pages of the file once all free ones were given back.
+        var used: Int { max(0, count - free) }
+
         /// Bytes that a VACUUM writes and temporarily needs beside the file: the live pages, and one eighth for worse packing.
         var copyBytes: Int64 {
             let live = Int64(max(0, count - free)) * StoreDatabase.pageSize
@@ -77,7 +80,10 @@ struct Compaction: Sendable {
             return true
         }
         report.why = decision.why
-        if options.dryRun { return report }
+        if options.dryRun {
+            report.pagesAfter = pages.used
+            return report
+        }
         let isWhole = decision.runs ? try await vacuum() : false
         if !isWhole { try await giveBack() }
         // Measured again: a VACUUM without effect is recognised by remaining free pages.

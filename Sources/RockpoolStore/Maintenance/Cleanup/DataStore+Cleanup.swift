@@ -37,7 +37,8 @@ extension DataStore {
         await run.attempt(.dataAfter) {
             if !options.dryRun { try await lanes.run(1) { self.reserve.fill(minFree: self.settings.minFree.bytes) } }
             let after = try await DirectorySize.allocated(directory, on: lanes)
-            run.note { $0.files.dataAfter = after }
+            let shown = options.dryRun ? run.foreseen(after, database: database.path) : after
+            run.note { $0.files.dataAfter = shown }
         }
         return run.report
     }

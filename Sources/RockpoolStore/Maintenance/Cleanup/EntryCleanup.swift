@@ -66,7 +66,10 @@ struct EntryCleanup: Sendable {
         await run.attempt(.assets) { try await takeAssets(run) }
         await run.attempt(.orphans) { try await orphans.take(&self, run: run) }
         await run.attempt(.temporaries) { try await orphans.takeTemporaries(run) }
-        await run.attempt(.kept) { try await countKept(run) }
+        await run.attempt(.kept) {
+            try await countKept(run)
+            if deeds == nil { run.freeFiles(try await takenFileBytes()) }
+        }
     }
 
     /// The names of the categories that only their share and the limit of the cache make smaller: the entries are kept for offline use.
@@ -131,6 +134,20 @@ struct EntryCleanup: Sendable {
             for (holding, count) in left where count.entries > 0 {
                 report.kept.add(count, of: holding.category, as: holding.isPinned ? "pinned" : "notDue")
             }
+        }
+    }
+
+    /// Returns the bytes of the bodies in files that only entries use which a dry run would have removed.
+    private func takenFileBytes() async throws -> Int64 {
+        let taken = taken
+        return try await reader.read { db in
+            let sql = """
+                SELECT coalesce(sum(bytes), 0) FROM (
+                    SELECT max(bytes) AS bytes FROM entry WHERE in_file = 1 GROUP BY body_sha
+                    HAVING min(CASE WHEN \(taken.sql) THEN 1 ELSE 0 END) = 1
+                )
+                """
+            return try Int64.fetchOne(db, sql: sql, arguments: taken.arguments) ?? 0
         }
     }
 

@@ -29,6 +29,8 @@ extension CacheStore {
                 await entries.clean(orphans, run: run)
                 try await Compaction.look(database, at: directory, spare: settings.cacheLimit.bytes - size, cleanup, run: run)
             }
+            let after = run.foreseen(size, database: "\(directory)/cache.sqlite")
+            run.note { $0.files.cacheAfter = after }
         }
         return run.report
     }
@@ -65,6 +67,8 @@ extension DataStore {
                 let limit = max(settings.dataLimit, minimumLimit).bytes
                 try await Compaction.look(database, at: directory, spare: limit - size, cleanup, run: run)
             }
+            let after = run.foreseen(size, database: "\(directory)/data.sqlite")
+            run.note { $0.files.dataAfter = after }
         }
         return run.report
     }
@@ -76,9 +80,10 @@ extension Compaction {
         _ reader: any DatabaseReader, at directory: String, spare: Int64, _ settings: CleanupSettings, run: CleanupRun
     ) async throws {
         let pages = try await reader.read { try Pages($0) }
-        let decision = Decision(pages.freeing(run.freedRowBytes), at: directory, run.options, settings) { $0 <= spare }
+        let freed = pages.freeing(run.freedRowBytes)
+        let decision = Decision(freed, at: directory, run.options, settings) { $0 <= spare }
         run.note {
-            $0.vacuum = .init(why: decision.why, pagesBefore: pages.count, pagesAfter: pages.count, freePages: pages.free)
+            $0.vacuum = .init(why: decision.why, pagesBefore: pages.count, pagesAfter: freed.used, freePages: pages.free)
         }
     }
 }

@@ -63,6 +63,14 @@ extension ScalarFormat where Value == String {
     /// The name of a header field.
     static let fieldName = text("the name of a header field") { $0.isToken }
 
+    /// The URL of a receiver of messages.
+    static let webhookURL = text("a URL such as https://hooks.example.com/rockpool") { (try? RequestHead(url: $0)) != nil }
+
+    /// A collector of traces.
+    static let collector = text("a collector such as otlp://127.0.0.1:4318, or the http or https URL of one") {
+        TracingSettings(url: $0).endpoint != nil
+    }
+
     static let tlsVersion = words(["1.2", "1.3"])
 }
 

@@ -20,6 +20,9 @@ extension ScalarFormat where Value == String {
             show: { .text($0) })
     }
 
+    /// A program or one of its arguments.
+    static let argument = text("a program or an argument") { !$0.isEmpty && !$0.contains("\0") }
+
     /// A file system path; `~` is the home directory.
     static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
 }
@@ -58,6 +61,22 @@ extension ScalarFormat where Value == ByteCount {
     static let limit = size.requiring("at least 1 B") { $0 > .zero }
 }
 
+extension ScalarFormat where Value == StorageBound {
+    /// A size, or a share of `storage.limit`.
+    static let bound = ScalarFormat(
+        schema: .schema("string", description: "a size such as 500 MB, or a share of storage.limit such as 70%"),
+        parse: { text throws(Invalid) in
+            text.hasSuffix("%")
+                ? .share(try ScalarFormat<Int>.share.parse(text)) : .size(try ScalarFormat<ByteCount>.size.parse(text))
+        },
+        show: { bound in
+            switch bound {
+            case .size(let size): ScalarFormat<ByteCount>.size.show(size)
+            case .share(let percent): ScalarFormat<Int>.share.show(percent)
+            }
+        })
+}
+
 extension ScalarFormat where Value == TimeSpan {
     static let duration = quantity("a duration such as 90s, 15m, 7d or forever", show: { .text($0.description) }) {
         text throws(UnitError) in
@@ -66,6 +85,10 @@ extension ScalarFormat where Value == TimeSpan {
 
     /// A duration above 0, for time limits and intervals.
     static let span = duration.requiring("longer than 0s") { $0 > .zero }
+}
+
+extension ScalarFormat where Value == DayHours {
+    static let dayHours = ScalarFormat("hours of the day such as 01:00-06:00", show: { .text($0.description) }) { DayHours($0) }
 }
 
 extension ScalarFormat {

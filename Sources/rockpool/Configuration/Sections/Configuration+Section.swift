@@ -14,6 +14,10 @@ extension Configuration {
         .section("defaults", field: \.defaults, of: DefaultSettings.section),
         .value("network", field: \.network, as: .word),
         .sections("via", field: \.via, of: ParentRule.section, blank: ParentRule()),
+        .shorthand(
+            "tracing", field: \.tracing, for: \.url, as: .collector, of: TracingSettings.section, blank: TracingSettings(url: "")),
+        .sections("notify", field: \.notify, of: NoticeRule.section, blank: NoticeRule()),
+        .section("callbacks", field: \.callbacks, of: CallbackSettings.section),
         .sections("upstreams", field: \.upstreams, of: Upstream.section, blank: Upstream.blank),
     ])
 }

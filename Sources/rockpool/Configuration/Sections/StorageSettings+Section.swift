@@ -6,8 +6,9 @@ extension StorageSettings {
     static let section = Section<StorageSettings>([
         .value("cache_dir", field: \.cacheDir, as: .path),
         .value("state_dir", field: \.stateDir, as: .path),
-        .value("cache_limit", field: \.cacheLimit, as: .size),
-        .value("data_limit", field: \.dataLimit, as: .size),
+        .optional("limit", field: \.limit, as: .limit),
+        .value("cache_limit", field: \.cacheBound, as: .bound),
+        .value("data_limit", field: \.dataBound, as: .bound),
         .value("min_free", field: \.minFree, as: .size),
         .value("memory_limit", field: \.memoryLimit, as: .size),
         .value("pin_cap", field: \.pinCapPercent, as: .percent),

@@ -30,10 +30,20 @@ extension Upstream {
         .value("on_miss", field: \.onMiss, as: .word),
         .value("tags", field: \.tags, as: .word),
         .crossOrigin("cors", field: \.cors),
+        .optionalSection("rate_limit", field: \.rateLimit, of: RateLimitRule.section, blank: RateLimitRule()),
+        .value("metered", field: \.metered, as: .word),
+        .optional("transfer_hours", field: \.transferHours, as: .dayHours),
     ])
 
     /// The defaults over which the keys of an upstream are read.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
+}
+
+extension RateLimitRule {
+    static let section = Section<RateLimitRule>([
+        .optional("requests", field: \.requests, as: .whole(in: 1...1_000_000)),
+        .value("per", field: \.per, as: .span),
+    ])
 }
 
 extension SigningSettings {

@@ -8,7 +8,7 @@ final class WebPage: Sendable {
     /// The origin as browsers write it.
     let origin: String
     private let host: RawServer
-    private let browser: Browser
+    private let browser: any PageWindow
 
     /// - Parameter name: The host in the page's address, `127.0.0.1` or `localhost`: a site of its own each.
     static func serve() async throws -> RawServer {
@@ -18,7 +18,7 @@ final class WebPage: Sendable {
     }
 
     /// Opens the page that `host` serves, under the name `name`.
-    init(_ host: RawServer, name: String = "127.0.0.1", in browser: Browser) async throws {
+    init(_ host: RawServer, name: String = "127.0.0.1", in browser: any PageWindow) async throws {
         (self.host, self.browser) = (host, browser)
         origin = "http://\(name):\(host.port)"
         try await browser.open(origin)

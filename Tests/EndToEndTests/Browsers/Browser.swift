@@ -6,7 +6,7 @@ import RockpoolTesting
 import Synchronization
 
 /// One page of a headless Chromium.
-final class Browser: Sendable {
+final class Browser: PageWindow {
     /// An error reported by the page or the browser.
     struct Refused: Error, CustomStringConvertible {
         let description: String
@@ -90,18 +90,13 @@ final class Browser: Sendable {
     }
 
     /// Waits until an expression is true.
-    func until(_ expression: String, within limit: Duration = .seconds(30)) async throws {
+    func until(_ expression: String, within limit: Duration) async throws {
         do {
             try await eventually(expression, within: limit) { try await evaluate("Boolean(\(expression))").bool == true }
         } catch let error as NeverCame {
             let text = try await evaluate("document.body.innerText").string ?? ""
             throw NeverCame(description: "\(error); the page says: \(text.prefix(1500)); complaints: \(complaints)")
         }
-    }
-
-    /// Waits until a text is visible on the page.
-    func sees(_ text: String, within limit: Duration = .seconds(30)) async throws {
-        try await until("document.body?.innerText.includes(\(quoted(text)))", within: limit)
     }
 
     /// Waits for the first button, link or label with exactly this name, and clicks on it with the mouse.

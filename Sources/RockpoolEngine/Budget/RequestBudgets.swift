@@ -1,0 +1,77 @@
+// The budgets of all upstreams: how many requests, how much traffic, at which hours (docs/caching.md#budgets).
+import Glibc
+import HTTPTypes
+package import RockpoolCore
+import Synchronization
+
+/// Decides what may be sent beyond the requests that clients wait for.
+package final class RequestBudgets: Sendable {
+    private struct Entry {
+        var rule: RateLimitRule
+        var budget: RequestBudget
+    }
+
+    private let entries = Mutex<[String: Entry]>([:])
+    /// True while NetworkManager calls the connection metered.
+    private let isMetered = Atomic<Bool>(false)
+
+    package init() {}
+
+    /// Counts a request that is sent.
+    func spend(_ upstream: Upstream?, now: Timestamp) { change(upstream, now: now) { $0.spend(now: now) } }
+
+    /// Takes account of an answer.
+    func learn(from answer: ResponseHead, of upstream: Upstream?, now: Timestamp) {
+        change(upstream, now: now) { $0.learn(from: answer.fields, status: answer.status, now: now) }
+    }
+
+    /// Returns the time until which a request waits; nil if it may be sent now.
+    func wait(for purpose: RequestPurpose, at upstream: Upstream?, now: Timestamp) -> Timestamp? {
+        change(upstream, now: now) { $0.wait(for: purpose, now: now) } ?? nil
+    }
+
+    /// Counts a queued write if it may be sent now, else returns the time until which it waits.
+    func take(for purpose: RequestPurpose, at upstream: Upstream, now: Timestamp) -> Timestamp? {
+        change(upstream, now: now) { budget -> Timestamp? in
+            if let until = budget.wait(for: purpose, now: now) { return until }
+            budget.spend(now: now)
+            return nil
+        } ?? nil
+    }
+
+    /// Records what NetworkManager says.
+    func setMetered(_ isMetered: Bool) { self.isMetered.store(isMetered, ordering: .relaxed) }
+
+    /// True if the connection to an upstream is metered.
+    package func isMetered(_ upstream: Upstream) -> Bool {
+        switch upstream.metered {
+        case .yes: true
+        case .no: false
+        case .auto: isMetered.load(ordering: .relaxed)
+        }
+    }
+
+    /// True if large transfers that no client waits for may be made at `moment`.
+    package func permitsLargeTransfers(_ upstream: Upstream, at moment: Timestamp) -> Bool {
+        guard !isMetered(upstream) else { return false }
+        return upstream.transferHours?.contains(minute: Self.minuteOfDay(at: moment)) ?? true
+    }
+
+    private func change<Result>(_ upstream: Upstream?, now: Timestamp, _ change: (inout RequestBudget) -> Result) -> Result? {
+        guard let upstream, let rule = upstream.rateLimit else { return nil }
+        return entries.withLock { entries in
+            var entry = entries[upstream.name] ?? Entry(rule: rule, budget: RequestBudget(rule, now: now))
+            if entry.rule != rule { entry = Entry(rule: rule, budget: RequestBudget(rule, now: now)) }
+            defer { entries[upstream.name] = entry }
+            return change(&entry.budget)
+        }
+    }
+
+    /// The minute of the day in local time.
+    private static func minuteOfDay(at moment: Timestamp) -> Int {
+        var seconds = time_t(moment.milliseconds / 1000)
+        var local = unsafe tm()
+        unsafe localtime_r(&seconds, &local)
+        return unsafe Int(local.tm_hour) * 60 + Int(local.tm_min)
+    }
+}
