@@ -8,7 +8,12 @@ final class ConfigurationPlaces: Sendable {
 
     init(_ places: [String: Place]) { self.places = Mutex(places) }
 
-    func set(_ places: [String: Place]) { self.places.withLock { $0 = places } }
+    /// Applies a configuration, and takes its sources over if that succeeds.
+    func follow<Outcome>(_ next: LoadedConfiguration, apply: (Configuration) throws -> Outcome) rethrows -> Outcome {
+        let outcome = try apply(next.configuration)
+        places.withLock { $0 = next.places }
+        return outcome
+    }
 
     /// The items of `/v1/configuration/values`: `source` is null for a default.
     func values(of document: ConfigDocument?) -> [JSONValue] {

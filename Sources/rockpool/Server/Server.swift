@@ -73,15 +73,9 @@ struct Server: Sendable {
         let record = ReloadRecord(now: WallClock.now())
         let places = ConfigurationPlaces(loaded.places)
         let reload: @Sendable () throws -> ReloadOutcome = {
-            try record.during(now: WallClock.now()) {
-                let next = try load()
-                let outcome = try Reload.perform(on: engine, to: next.configuration, logger: logger)
-                places.set(next.places)
-                return outcome
-            }
+            try record.during(now: WallClock.now()) { try places.follow(load()) { try Reload.perform(on: engine, to: $0, logger: logger) } }
         }
-        var facts = Self.facts(of: loaded, engine: engine, listeners: listeners)
-        facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
+        var facts = Self.facts(of: loaded, places: places, engine: engine, listeners: listeners)
         facts.authorityExpiry = { (try? authority.load())?.notAfter }
         (facts.lastReload, facts.reload) = ({ record.last }, reload)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
@@ -106,13 +100,16 @@ struct Server: Sendable {
     }
 
     /// What the admin API shows of the process.
-    private static func facts(of loaded: LoadedConfiguration, engine: Engine, listeners: Listeners) -> ServerFacts {
+    private static func facts(
+        of loaded: LoadedConfiguration, places: ConfigurationPlaces, engine: Engine, listeners: Listeners
+    ) -> ServerFacts {
         let storage = loaded.configuration.storage
         var facts = ServerFacts()
         facts.version = Version.number
         facts.configFile = loaded.file
         (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
         facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
         facts.connections = { (listeners.connections.count, listeners.tunnelCount) }
         return facts
     }

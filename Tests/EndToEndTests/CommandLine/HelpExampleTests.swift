@@ -1,5 +1,6 @@
 // Every example in the help of every command is run as it stands, in a shell (docs/reference/cli.md#commands).
 import Foundation
+import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
