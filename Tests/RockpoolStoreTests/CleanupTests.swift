@@ -142,7 +142,7 @@ import Testing
         #expect(
             Set(object?.keys.map { $0 } ?? []) == [
                 "dryRun", "aggressive", "startedAt", "seconds", "removed", "kept", "operations", "orphans", "foreign", "files", "vacuum",
-                "notes", "errors",
+                "notes", "errors", "advice",
             ])
         #expect((object?["startedAt"] as? String)?.hasPrefix("1970-01-01T00:00:00") == true)
         let parts = ["removed", "operations", "files", "vacuum"].map { name in

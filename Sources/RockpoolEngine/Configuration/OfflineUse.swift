@@ -1,4 +1,4 @@
-// How long a stored response is served while its upstream cannot be reached (docs/caching.md#offline).
+// How long a stored response is served while its upstream cannot be reached (docs/caching.md#offline-use).
 package import RockpoolCore
 package import RockpoolStore
 

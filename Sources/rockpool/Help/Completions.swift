@@ -1,4 +1,4 @@
-// Completions of names that only the running server knows (docs/reference/cli.md#completions).
+// Completions of names that only the running server knows (docs/reference/cli.md#commands).
 import ArgumentParser
 import RockpoolCore
 

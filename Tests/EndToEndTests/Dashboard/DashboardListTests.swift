@@ -155,7 +155,7 @@ import Testing
             try await open(world, browser, at: "/outbox")
             try await browser.sees("1 write")
             try await browser.key("/", code: 191)
-            try await #expect(browser.evaluate("document.activeElement.id").string == "path")
+            try await browser.until("document.activeElement.id === 'path'")
             try await browser.evaluate("document.querySelector('h1').focus()")
             try await tab(to: "Select PUT /v1/notes/1", browser)
             try await browser.key(" ", code: 32)

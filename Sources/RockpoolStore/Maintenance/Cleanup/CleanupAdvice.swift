@@ -10,12 +10,12 @@ enum CleanupAdvice {
     static func lines(of report: CleanupReport) -> [String] {
         let notDue = report.kept.byReason["notDue"]?.bytes ?? 0, pinned = report.kept.byReason["pinned"]?.bytes ?? 0
         var parts: [(bytes: Int64, words: String)] = []
-        if notDue >= leastBytes, let (name, use) = report.kept.byCategory.max(by: { ($0.value.bytes, $1.key) < ($1.value.bytes, $0.key) }) {
+        if notDue >= leastBytes, let (name, bytes) = report.kept.notDue.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }) {
             let how =
                 name == CacheCategory.assets.name && !report.aggressive
                 ? "rockpool storage-cleanup --aggressive removes those that are not pinned"
                 : "rockpool cache purge --category \(name) removes all of them, and they cannot be read offline then"
-            parts.append((use.bytes, "most: \(ByteCount(use.bytes).rounded) of the category \(name): \(how)"))
+            parts.append((bytes, "most: \(ByteCount(bytes).rounded) of the category \(name): \(how)"))
         }
         if pinned >= leastBytes {
             parts.append(

@@ -35,6 +35,10 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         package var byCategory: [String: RemovalCount] = [:]
         /// The reason of removal: `expired`, `assets`; of keeping: `pinned`, `notDue`.
         package var byReason: [String: RemovalCount] = [:]
+        /// Bytes of the reason `notDue` by category; not part of the JSON.
+        var notDue: [String: Int64] = [:]
+
+        private enum CodingKeys: CodingKey { case entries, bytes, byCategory, byReason }
 
         /// The sum of all entries.
         package var total: RemovalCount { RemovalCount(entries: entries, bytes: bytes) }
@@ -44,12 +48,13 @@ package struct CleanupReport: Hashable, Sendable, Codable {
             bytes += count.bytes
             byCategory.merge([category: count]) { $0 + $1 }
             byReason.merge([reason: count]) { $0 + $1 }
+            if reason == "notDue" { notDue[category, default: 0] += count.bytes }
         }
 
         static func + (a: Self, b: Self) -> Self {
             Self(
                 entries: a.entries + b.entries, bytes: a.bytes + b.bytes, byCategory: a.byCategory.merging(b.byCategory) { $0 + $1 },
-                byReason: a.byReason.merging(b.byReason) { $0 + $1 })
+                byReason: a.byReason.merging(b.byReason) { $0 + $1 }, notDue: a.notDue.merging(b.notDue) { $0 + $1 })
         }
     }
 
