@@ -23,8 +23,8 @@ import Testing
         (["export"], "Missing expected argument"), (["import"], "Missing expected argument"), (["pin"], "Missing expected argument"),
     ]
 
-    @Test(arguments: usageErrors) func `Bad usage is said before anybody is asked`(arguments: [String], message: String) {
-        let error = #expect(throws: (any Error).self) { try CacheCommand.parseAsRoot(arguments) }
+    @Test(arguments: usageErrors) func `Bad usage is said before anybody is asked`(arguments: [String], message: String) async {
+        let error = await #expect(throws: (any Error).self) { try await CacheCommand.asyncParseAsRoot(arguments) }
         #expect(error.map { CacheCommand.fullMessage(for: $0) }?.contains(message) == true)
         #expect(error.map { CacheCommand.exitCode(for: $0).rawValue } == ExitStatus.usage.rawValue)
     }
@@ -41,14 +41,14 @@ import Testing
         ),
     ]
 
-    @Test(arguments: purges) func `A purge becomes one call`(arguments: [String], targets: [String]) throws {
-        let calls = try CacheCommand.Purge.parse(arguments).calls
+    @Test(arguments: purges) func `A purge becomes one call`(arguments: [String], targets: [String]) async throws {
+        let calls = try await #require(CacheCommand.asyncParseAsRoot(["purge"] + arguments) as? CacheCommand.Purge).calls
         #expect(calls.map(\.target) == targets && calls.allSatisfy { $0.method == "DELETE" })
     }
 
-    @Test func `Many URLs become several calls, none too long for a head`() throws {
+    @Test func `Many URLs become several calls, none too long for a head`() async throws {
         let urls = (0..<1000).map { "http://a.test/\($0)/" + String(repeating: "x", count: 100) }
-        let calls = try CacheCommand.Purge.parse(urls + ["--dry-run"]).calls
+        let calls = try await #require(CacheCommand.asyncParseAsRoot(["purge", "--dry-run"] + urls) as? CacheCommand.Purge).calls
         #expect(calls.flatMap { $0.lists["url"] ?? [] } == urls && calls.count > 1)
         #expect(calls.allSatisfy { $0.target.utf8.count < 8400 && $0.query == ["dryRun": "true"] })
     }

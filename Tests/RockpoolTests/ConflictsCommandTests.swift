@@ -88,11 +88,12 @@ import Testing
             })
     }
 
-    @Test func `Arguments reach the command`() throws {
-        let resolve = try #require(
-            try Rockpool.parseAsRoot(["conflicts", "resolve", "c1", "--keep", "both"]) as? ConflictsCommand.Resolve)
+    @Test func `Arguments reach the command`() async throws {
+        let resolve = try await #require(
+            Rockpool.asyncParseAsRoot(["conflicts", "resolve", "c1", "--keep", "both"]) as? ConflictsCommand.Resolve)
         #expect(resolve.id == "c1" && resolve.keep == .both && resolve.merged == nil)
-        let list = try #require(try Rockpool.parseAsRoot(["conflicts", "--state", "all", "--format", "json"]) as? ConflictsCommand.List)
+        let list = try await #require(
+            Rockpool.asyncParseAsRoot(["conflicts", "--state", "all", "--format", "json"]) as? ConflictsCommand.List)
         #expect(list.state == .all && list.options.format == .json)
     }
 
@@ -101,8 +102,8 @@ import Testing
         ["conflicts", "resolve", "c1", "--keep", "merged"], ["conflicts", "show"], ["conflicts", "undo"],
         ["conflicts", "ls", "--state", "dead"],
     ])
-    func `Bad usage ends with 64`(arguments: [String]) {
-        let error = #expect(throws: (any Error).self) { _ = try Rockpool.parseAsRoot(arguments) }
+    func `Bad usage ends with 64`(arguments: [String]) async {
+        let error = await #expect(throws: (any Error).self) { _ = try await Rockpool.asyncParseAsRoot(arguments) }
         #expect(error.map { Rockpool.exitCode(for: $0).rawValue } == 64)
     }
 }

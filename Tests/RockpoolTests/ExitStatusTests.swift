@@ -55,35 +55,36 @@ import Testing
         ["outbox", "retry", "1", "--lane", "a"], ["outbox", "show"], ["storage-cleanup", "--older-than", "week"],
         ["config", "check", "a", "b"],
     ])
-    func `Bad usage ends with 64`(arguments: [String]) {
-        let error = #expect(throws: (any Error).self) { _ = try Rockpool.parseAsRoot(arguments) }
+    func `Bad usage ends with 64`(arguments: [String]) async {
+        let error = await #expect(throws: (any Error).self) { _ = try await Rockpool.asyncParseAsRoot(arguments) }
         #expect(error.map { Rockpool.exitCode(for: $0).rawValue } == 64)
         #expect(error.flatMap { Ending($0) } == nil)
     }
 
     @Test(arguments: [["--help"], ["--version"], ["outbox", "--help"], ["--generate-completion-script", "bash"]])
-    func `Help, version and completions end with 0`(arguments: [String]) {
+    func `Help, version and completions end with 0`(arguments: [String]) async {
         do {
-            var command = try Rockpool.parseAsRoot(arguments)
+            var command = try await Rockpool.asyncParseAsRoot(arguments)
             try command.run()
         } catch {
             #expect(Rockpool.exitCode(for: error).rawValue == 0)
         }
     }
 
-    @Test func `Arguments reach the command`() throws {
-        let cleanup = try #require(
-            try Rockpool.parseAsRoot([
+    @Test func `Arguments reach the command`() async throws {
+        let cleanup = try await #require(
+            Rockpool.asyncParseAsRoot([
                 "storage-cleanup", "--dry-run", "--older-than", "7d", "--category", "assets", "--config", "c", "--format", "json",
             ])
                 as? StorageCleanupCommand)
         #expect(cleanup.request == CleanupRequest(dryRun: true, category: "assets", olderThan: .days(7)))
         #expect(cleanup.options.common.config == "c")
         #expect(cleanup.options.format == .json)
-        let network = try #require(try Rockpool.parseAsRoot(["network", "offline", "--upstream", "notes"]) as? NetworkCommand)
+        let network = try await #require(
+            Rockpool.asyncParseAsRoot(["network", "offline", "--upstream", "notes"]) as? NetworkCommand)
         #expect(network.mode == .offline)
         #expect(network.upstream == "notes")
-        #expect(try Rockpool.parseAsRoot(["outbox", "--format", "json"]) is OutboxCommand.List)
-        #expect(try Rockpool.parseAsRoot(["config", "show", "f.yaml", "--format", "table"]) is ConfigCommand.Show)
+        try await #expect(Rockpool.asyncParseAsRoot(["outbox", "--format", "json"]) is OutboxCommand.List)
+        try await #expect(Rockpool.asyncParseAsRoot(["config", "show", "f.yaml", "--format", "table"]) is ConfigCommand.Show)
     }
 }

@@ -15,7 +15,7 @@ import Testing
                 atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             let storage = "storage: { cache_dir: \(home)/cache, state_dir: \(home)/state, min_free: 1 MB }"
             try Data(storage.utf8).write(to: URL(fileURLWithPath: home + "/rockpool.yaml"))
-            let command = try StorageCleanupCommand.parse(["--vacuum", "--config", home + "/rockpool.yaml"])
+            let command = try await StorageCleanupCommand.asyncParse(["--vacuum", "--config", home + "/rockpool.yaml"])
             try await command.run()
             #expect(ProcessInfo.processInfo.environment["SQLITE_TMPDIR"] == home + "/cache/tmp")
         }

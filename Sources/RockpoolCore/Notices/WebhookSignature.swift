@@ -15,11 +15,16 @@ package struct WebhookSignature: Sendable {
     ///   - code: Returns the HMAC-SHA256 of a message with a key.
     /// - Returns: nil if there is no secret, or one that is not base64 after `whsec_`.
     package init?(secrets text: String, code: @escaping @Sendable (_ message: [UInt8], _ key: [UInt8]) -> [UInt8]) {
-        let lines = text.split(whereSeparator: \.isWhitespace).prefix(Self.secretLimit)
+        let lines = text.split(whereSeparator: \.isNewline).map(Self.trimmed).filter { !$0.isEmpty }.prefix(Self.secretLimit)
         let keys = lines.map { $0.hasPrefix(Self.prefix) ? Base64.decode(String($0.dropFirst(Self.prefix.count))) : Array($0.utf8) }
         guard !keys.isEmpty, keys.allSatisfy({ $0?.isEmpty == false }) else { return nil }
         self.keys = keys.compactMap(\.self)
         self.code = code
+    }
+
+    private static func trimmed(_ line: Substring) -> Substring {
+        let end = line.lastIndex { !$0.isWhitespace }.map(line.index(after:)) ?? line.startIndex
+        return line[..<end].drop(while: \.isWhitespace)
     }
 
     /// The fields of one sending. The time is that of the sending: receivers refuse old ones.

@@ -10,7 +10,7 @@ struct ConflictsCommand: AsyncParsableCommand {
               rockpool conflicts                                   # open conflicts
               rockpool conflicts show ID
               rockpool conflicts resolve ID --keep mine
-              rockpool conflicts undo ID                           # send the losing side again
+              rockpool conflicts undo ID  # send the losing side again
             """,
         subcommands: [List.self, Show.self, Resolve.self, Undo.self], defaultSubcommand: List.self)
 

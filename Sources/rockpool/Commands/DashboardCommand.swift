@@ -7,7 +7,7 @@ struct DashboardCommand: AsyncParsableCommand {
         commandName: "dashboard", abstract: "Open the dashboard in a browser, with a one-time code in place of the admin token.",
         discussion: .examples(
             "rockpool dashboard",
-            "rockpool dashboard --print                           # the address, with its code",
+            "rockpool dashboard --print  # the address, with its code",
             after: "The code is valid for a minute. Without a browser the address is printed."))
     @Flag(name: .long, help: "Print the address and open nothing.") var print = false
     @OptionGroup var common: CommonOptions

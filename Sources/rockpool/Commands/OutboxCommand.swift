@@ -9,7 +9,7 @@ struct OutboxCommand: AsyncParsableCommand {
         discussion: .examples(
             "rockpool outbox                                      # what waits, and why",
             "rockpool outbox summary                              # who fills it",
-            "rockpool outbox show ID                              # request, answer, attempts",
+            "rockpool outbox show ID  # request, answer, attempts",
             "rockpool outbox retry ID"),
         subcommands: [List.self, Summary.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
         defaultSubcommand: List.self)

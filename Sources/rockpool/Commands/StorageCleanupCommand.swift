@@ -9,7 +9,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         commandName: "storage-cleanup",
         abstract: "Remove expired data and free disk space.",
         discussion: .examples(
-            "rockpool storage-cleanup --dry-run       # what would be removed, and what is kept",
+            "rockpool storage-cleanup --dry-run  # what would be removed, and what is kept",
             "rockpool storage-cleanup --aggressive",
             "rockpool storage-cleanup --category assets --older-than 7d",
             after: "Works with the server running or stopped. Queued writes are never removed."))

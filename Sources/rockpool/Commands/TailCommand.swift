@@ -12,7 +12,7 @@ struct TailCommand: AsyncParsableCommand {
             recorded. Neither bodies nor secrets are recorded.
 
             EXAMPLES
-              rockpool tail --miss                     # what the cache did not answer, and why
+              rockpool tail --miss  # what the cache did not answer, and why
               rockpool tail --upstream notes --status 5xx
               rockpool tail --no-follow -n 1000 --format json     # one JSON object per line
               rockpool tail --har > requests.har                  # for browser tools

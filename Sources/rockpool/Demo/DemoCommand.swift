@@ -6,7 +6,7 @@ struct DemoCommand: AsyncParsableCommand {
         commandName: "demo", abstract: "Show all main features: cached reads, an outage, queued writes, a crash, delivery, conflicts.",
         discussion: .examples(
             "rockpool demo",
-            "rockpool demo --keep                                 # and look at the dashboard",
+            "rockpool demo --keep  # and look at the dashboard",
             after: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step succeeds."))
     @Flag(name: .long, help: "Keep the API and the proxy running at the end, until interrupted.")
     var keep = false

@@ -13,7 +13,7 @@ struct InitCommand: AsyncParsableCommand {
             EXAMPLES
               rockpool init https://api.example.com
               rockpool init https://api.example.com/v1/notes
-              rockpool init https://api.example.com --collection /v1/notes --collection /v1/tags
+              rockpool init https://api.example.com --collection /v1/notes
             """)
     @Argument(help: "The URL of the API: https://api.example.com.") var url: String
     @Option(name: .long, help: "An OpenAPI description, JSON or YAML.", completion: .file()) var openapi: String?

@@ -33,7 +33,7 @@ import Testing
             #expect(phases.count == 6 && phases.allSatisfy { $0 >= 0 && $0 < 5 }, "\(miss)")
             #expect(try await items(world, "?status=4xx").count == 1)
             #expect(try await items(world, "?method=GET,HEAD&path=notes/2").count == 3)
-            #expect(try await items(world, "?upstream=other").isEmpty)
+            try await expectProblem(world.server.get("/v1/requests?upstream=other"), "not-found", 404)
             #expect(try await items(world, "?limit=2").count == 2)
             let page = try #require(try await world.server.get("/v1/requests?limit=2").json?["next"]?.string)
             #expect(try await items(world, "?limit=9&cursor=\(page)").count == 3)

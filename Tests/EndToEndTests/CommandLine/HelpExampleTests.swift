@@ -110,7 +110,8 @@ struct ExampleWorld {
         ]
         if !own { environment["ROCKPOOL_STATE_DIR"] = world.server.stateDirectory }
         if line.contains("--state-dir") { environment["ROCKPOOL_STATE_DIR"] = nil }
-        let script = own ? line.replacing("rockpool serve", with: "rm -f rockpool.yaml; rockpool serve \(Self.ports)") : line
+        var script = own ? line.replacing("rockpool serve", with: "rm -f rockpool.yaml; rockpool serve \(Self.ports)") : line
+        if line.contains("service uninstall") { script = "rockpool service install > /dev/null; " + script }
         // `outbox edit` in the editor needs a terminal.
         let shell = line.contains("outbox edit") && !line.contains("--") ? "script -qec \(Self.quoted(script)) /dev/null" : script
         let limit = Self.endless(line) ? "4" : "60"
@@ -135,7 +136,14 @@ struct ExampleWorld {
         }
         _ = try await world.server.command("network", "offline")
         if !line.contains("conflicts") { return try await world.queued("POST", "/v1/notes", body: #"{"title":"from the boat"}"#) }
+        // An open conflict of an earlier example holds the lane.
+        for open in try await world.server.get("/v1/conflicts").json?["items"]?.array ?? [] {
+            _ = try await world.server.command("conflicts", "resolve", open["id"]?.string ?? "", "--keep", "theirs")
+        }
+        _ = try await world.server.command("network", "auto")
+        try await world.server.outboxIsEmpty()
         _ = try await world.send("GET", "/v1/notes/1")
+        _ = try await world.server.command("network", "offline")
         let write = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine \#(UUID().uuidString)"}"#)
         _ = world.api.edit(note: "1", with: ["title": .string("theirs \(UUID().uuidString)")])
         _ = try await world.server.command("network", "auto")

@@ -98,7 +98,7 @@ import Testing
         let line = words.joined(separator: " ")
         let program = """
             source \(file); COMP_WORDS=(\(words.map { "'\($0)'" }.joined(separator: " "))); COMP_CWORD=\(words.count - 1)
-            COMP_LINE='\(line)'; COMP_POINT=\(line.count); _rockpool; printf '%s\\n' "${COMPREPLY[@]}"
+            COMP_LINE='\(line)'; COMP_POINT=\(line.count); _rockpool rockpool '\(words.last ?? "")' '\(words.dropLast().last ?? "")'; printf '%s\\n' "${COMPREPLY[@]}"
             """
         let run = try await Command.run(
             "/bin/bash", ["-c", program],

@@ -40,11 +40,12 @@ import Testing
             #expect(real["operations"]?["purged"]?.integer == 0 && real["operations"]?["kept"]?.integer == 2)
             let (before, after) = (real["files"]?["cacheBefore"]?.integer ?? 0, real["files"]?["cacheAfter"]?.integer ?? 0)
             #expect(after < before)
-            // What the dry run foresees is what the real run leaves, but for the layout of the pages.
+            // What the dry run foresees is what the real run leaves, but for the layout of the pages, and for the log of a running server.
+            let tolerance = isRunning ? 512 * 1024 : 96 * 1024
             let (dryBefore, foreseen) = (dry["files"]?["cacheBefore"]?.integer ?? 0, dry["files"]?["cacheAfter"]?.integer ?? 0)
-            #expect(abs(foreseen - after) <= 96 * 1024 && foreseen < dryBefore - 250_000, "\(foreseen), \(after) of \(before)")
+            #expect(abs(foreseen - after) <= tolerance && foreseen < dryBefore - 250_000, "\(foreseen), \(after) of \(before)")
             let (data, left) = (dry["files"]?["dataAfter"]?.integer ?? 0, real["files"]?["dataAfter"]?.integer ?? 0)
-            #expect(abs(data - left) <= 96 * 1024, "\(data), \(left)")
+            #expect(abs(data - left) <= tolerance, "\(data), \(left)")
             try await #expect(clean(world, "--aggressive", "--dry-run")["removed"]?["entries"]?.integer == 0)
         }
     }
