@@ -20,7 +20,8 @@ struct AdminDoor: Sendable {
         self.pool = pool
         server = AdminServer(
             engine: pool.engine, cleaner: Cleaner(engine: pool.engine), puller: Puller(engine: pool.engine),
-            notices: Announcer(engine: pool.engine, local: NoLocalNotices()).sender, settings: AdminSettings(), socketPath: "/nowhere", token: "token", startedAt: pool.clock.now,
+            notices: Announcer(engine: pool.engine, local: NoLocalNotices()).sender, settings: AdminSettings(), socketPath: "/nowhere",
+            token: "token", startedAt: pool.clock.now,
             doors: ClientEndpoints(proxy: "127.0.0.1:7625", gateways: [:], certificatePath: "/nowhere/ca.pem"), logger: .silent,
             onBound: { _ in })
     }

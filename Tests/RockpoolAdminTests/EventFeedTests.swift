@@ -142,7 +142,7 @@ import Testing
         let lines = answer.text.split(separator: "\n")
         let typed = Set(lines.filter { $0.hasPrefix("# TYPE ") }.map { $0.split(separator: " ")[2] })
         let helped = Set(lines.filter { $0.hasPrefix("# HELP ") }.map { $0.split(separator: " ")[2] })
-        #expect(typed == helped && typed.allSatisfy { $0.hasPrefix("rockpool_") })
+        #expect(typed == helped && typed.allSatisfy { $0.hasPrefix("rockpool_") || $0.hasPrefix("process_") })
         for line in lines where !line.hasPrefix("#") {
             let name = line.prefix { $0 != "{" && $0 != " " }
             let family = ["_bucket", "_sum", "_count"].reduce(String(name)) { $0.hasSuffix($1) ? String($0.dropLast($1.count)) : $0 }
