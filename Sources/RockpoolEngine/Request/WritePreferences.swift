@@ -33,6 +33,7 @@ struct WritePreferences: Equatable {
     /// Throws `Refusal` (400) for a value that cannot be honoured, because a guess could execute the write in a way its client did not
     /// want.
     init(taking fields: inout HTTPFields, now: Timestamp) throws(Refusal) {
+        guard fields.contains(where: { $0.name == .prefer || $0.name.canonicalName.hasPrefix("rockpool-") }) else { return }
         if let value = fields[.rockpoolPolicy] {
             guard let policy = Policy(rawValue: value.lowercased()) else {
                 throw Self.refusal("Rockpool-Policy", "queue, no-queue or require-remote")
