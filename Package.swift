@@ -16,10 +16,14 @@ let strict: [SwiftSetting] = house + [.strictMemorySafety()]
 
 /// The release build runs without a Swift toolchain: its runtime is linked in. Flags of the linker only, so that nothing else is compiled
 /// twice; the libraries behind Foundation are named, because modules compiled for the shared ones do not name them.
-/// `make release` gives a smaller file of ICU's data in place of the toolchain's (Packaging/icu-data).
+/// `make release` gives a smaller file of ICU's data in place of the toolchain's (Packaging/icu-data). What is left out, and why:
+/// docs/guide/other-systems.md#size-of-the-program.
 let standalone =
     ["-static-stdlib", "-use-ld=lld"] + [Context.environment["ROCKPOOL_ICU_DATA"]].compactMap { $0 }
-    + ["--no-export-dynamic", "-O2", "-z", "pack-relative-relocs"].flatMap { ["-Xlinker", $0] }
+    + [
+        "--no-export-dynamic", "-O2", "-z", "pack-relative-relocs", "--no-eh-frame-hdr", "-T",
+        Context.packageDirectory + "/Packaging/no-unwind.ld",
+    ].flatMap { ["-Xlinker", $0] }
     + [
         "Foundation", "CoreFoundation", "FoundationInternationalization", "FoundationEssentials", "_FoundationCollections",
         "_FoundationICU", "_FoundationCShims",
