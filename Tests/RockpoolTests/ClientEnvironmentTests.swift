@@ -36,9 +36,16 @@ import Testing
         #expect(try environment { ($0.nodeAgent, $0.nodeOptions) = ("/x y/a.cjs", first) }["NODE_OPTIONS"] == first)
     }
 
+    @Test func theDirectoryOfPHPIsAddedOnce() throws {
+        let first = try environment { $0.phpDirectory = "/x/php" }["PHP_INI_SCAN_DIR"]
+        #expect(first == ":/x/php")
+        #expect(try environment { ($0.phpDirectory, $0.phpDirectories) = ("/x/php", first) }["PHP_INI_SCAN_DIR"] == first)
+    }
+
     @Test func everyNameCanBeTakenBack() throws {
         let all = try environment {
-            ($0.wgetrc, $0.aptConfig, $0.nodeAgent, $0.hasJava) = ("/w", "/apt", "/n", true)
+            ($0.wgetrc, $0.aptConfig, $0.nodeAgent, $0.hasJava, $0.phpDirectory) = ("/w", "/apt", "/n", true, "/none/ca/php")
+            $0.phpDirectories = "/mine"
         }
         #expect(Set(all.keys) == Set(ClientEnvironment.names))
         let trust = TrustFiles(authority: AuthorityFiles(stateDirectory: "/none"), environment: all)
@@ -51,8 +58,8 @@ import Testing
         #expect(undone.count == ClientEnvironment.names.count)
         #expect(
             kept.sorted() == [
-                "APT_CONFIG=/apt", "JAVA_TOOL_OPTIONS=-Xmx1g", "NODE_OPTIONS=--no-warnings", "NO_PROXY=b.test", "SSL_CERT_FILE=/b.pem",
-                "WGETRC=/w",
+                "APT_CONFIG=/apt", "JAVA_TOOL_OPTIONS=-Xmx1g", "NODE_OPTIONS=--no-warnings", "NO_PROXY=b.test", "PHP_INI_SCAN_DIR=/mine",
+                "SSL_CERT_FILE=/b.pem", "WGETRC=/w",
             ])
     }
 

@@ -73,6 +73,17 @@ import Testing
         #expect(resource.updatedAt == "/last_modified" && resource.id == "/id")
     }
 
+    /// What the API forbids to store is stored by a route, or nothing could be read offline.
+    @Test func aNoStoreCollectionGetsARoute() throws {
+        var reading = SampleReading()
+        reading.note(method: "GET", path: "/v1/records", status: 200, body: try json(#"[{"id": "a"}]"#), cacheControl: "no-cache, No-Store")
+        let upstream = try checked(reading.proposal())
+        #expect(upstream.routes.count == 2 && upstream.routes.allSatisfy { $0.store == .always })
+        var other = SampleReading()
+        other.note(method: "GET", path: "/v1/records", status: 200, body: try json(#"[{"id": "a"}]"#), cacheControl: "no-cache")
+        try #expect(checked(other.proposal()).routes.isEmpty)
+    }
+
     /// Without an entry it is not known whether entries are wrapped as lists are.
     @Test func aWrappedListAloneIsNotOptimistic() throws {
         var reading = SampleReading()

@@ -18,6 +18,7 @@ extension ClientEnvironment {
         switch name {
         case "no_proxy", "NO_PROXY": rest = hosts(in: value).filter { !direct.contains($0) }.joined(separator: ",")
         case "NODE_OPTIONS": rest = value.replacing(NodeAgent.option(trust.nodeAgentPath), with: "").trimmingCharacters(in: .whitespaces)
+        case "PHP_INI_SCAN_DIR": rest = withoutPHP(trust.phpDirectory, in: value)
         case "JAVA_TOOL_OPTIONS": rest = withoutOurs(value).joined(separator: " ")
         case "SSL_CERT_FILE": rest = trust.chosen(by: name).flatMap { trust.systemBundles.contains($0) ? nil : $0 }
         case "WGETRC", "APT_CONFIG":

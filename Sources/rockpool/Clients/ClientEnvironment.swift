@@ -21,6 +21,10 @@ struct ClientEnvironment: Hashable {
     var hasJava = false
     /// A settings file for apt that names proxy and bundle.
     var aptConfig: String?
+    /// A directory with settings for PHP that name the bundle.
+    var phpDirectory: String?
+    /// The present value of `PHP_INI_SCAN_DIR`.
+    var phpDirectories: String?
     /// The agent that Node preloads.
     var nodeAgent: String?
     /// The present value of `NODE_OPTIONS`.
@@ -39,6 +43,7 @@ struct ClientEnvironment: Hashable {
         if let bundle { variables += Self.trustNames.map { (name: $0, value: bundle) } }
         if let wgetrc { variables.append((name: "WGETRC", value: wgetrc)) }
         if let aptConfig { variables.append((name: "APT_CONFIG", value: aptConfig)) }
+        if let phpDirectory { variables.append((name: "PHP_INI_SCAN_DIR", value: php(phpDirectory))) }
         // Settings of npm in these variables win over its files.
         variables += Self.npmProxyNames.map { (name: $0, value: url) }
         // Node reads the proxy variables since 22.21 and 24.5; the agent does it for older versions.
@@ -51,7 +56,7 @@ struct ClientEnvironment: Hashable {
     /// Every name that `variables` may set.
     static let names =
         ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] + trustNames
-        + npmProxyNames + ["WGETRC", "APT_CONFIG", "NODE_USE_ENV_PROXY", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"]
+        + npmProxyNames + ["WGETRC", "APT_CONFIG", "PHP_INI_SCAN_DIR", "NODE_USE_ENV_PROXY", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"]
 
     /// The configured exceptions, then the user's.
     private var exceptions: [String] {
@@ -66,6 +71,14 @@ struct ClientEnvironment: Hashable {
         let option = NodeAgent.option(agent)
         let others = (nodeOptions ?? "").replacing(option, with: "").split(separator: " ").map(String.init)
         return (others + [option]).joined(separator: " ")
+    }
+
+    /// An empty part stands for PHP's own directory.
+    private func php(_ directory: String) -> String { Self.withoutPHP(directory, in: phpDirectories ?? "") + ":" + directory }
+
+    /// The user's part of a value of `PHP_INI_SCAN_DIR`.
+    static func withoutPHP(_ directory: String, in value: String) -> String {
+        value.hasSuffix(":" + directory) ? String(value.dropLast(directory.count + 1)) : value
     }
 
     private static let npmProxyNames = ["npm_config_proxy", "npm_config_https_proxy"]

@@ -71,7 +71,8 @@ struct TransparentRules {
     }
 
     private func chain(_ name: String, _ type: String, _ rules: [String]) -> String {
-        (["    chain \(name) {", "        type \(type); policy accept;"] + rules.map { "        " + $0 } + ["    }"]).joined(separator: "\n")
+        let lines = ["    chain \(name) {", "        type \(type); policy accept;"] + rules.map { "        " + $0 } + ["    }"]
+        return lines.joined(separator: "\n")
     }
 
     private var exceptions: [String] {

@@ -55,6 +55,15 @@ struct TrustFiles {
     /// Writes the agent for Node.
     func writeNodeAgent() throws -> String { try write(Data(NodeAgent.source.utf8), to: "node-agent.cjs") }
 
+    /// The directory of PHP's settings.
+    var phpDirectory: String { authority.directory + "/php" }
+
+    /// Writes the settings for PHP, which reads no variable for authorities. Returns their directory.
+    func writePHP(bundle: String) throws -> String {
+        _ = try write(Data("curl.cainfo = \"\(bundle)\"\nopenssl.cafile = \"\(bundle)\"\n".utf8), to: "php/rockpool.ini")
+        return phpDirectory
+    }
+
     /// Writes a settings file for apt, which reads no variable for authorities: the user's own `APT_CONFIG`, the proxy and the bundle.
     func writeApt(proxy: String, bundle: String?) throws -> String {
         let own = chosen(by: "APT_CONFIG")
@@ -139,7 +148,7 @@ struct TrustFiles {
         let path = authority.directory + "/" + name
         guard FileManager.default.contents(atPath: path) != text else { return path }
         try FileManager.default.createDirectory(
-            atPath: authority.directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try text.write(to: URL(fileURLWithPath: path), options: .atomic)
         return path
     }

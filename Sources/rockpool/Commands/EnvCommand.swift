@@ -57,6 +57,8 @@ extension ClientEnvironment {
         client.hasJava = Tool("java") != nil
         client.login = try login.read(wanted: configuration.proxy.auth != nil)
         client.aptConfig = Tool("apt-get") == nil ? nil : try trust.writeApt(proxy: client.proxyURL, bundle: bundle)
+        client.phpDirectory = Tool("php") == nil ? nil : try bundle.map { try trust.writePHP(bundle: $0) }
+        client.phpDirectories = environment["PHP_INI_SCAN_DIR"]
         client.nodeAgent = Tool("node") == nil ? nil : try trust.writeNodeAgent()
         client.nodeOptions = environment["NODE_OPTIONS"]
         client.ownExceptions = hosts(in: environment["no_proxy"]) + hosts(in: environment["NO_PROXY"])

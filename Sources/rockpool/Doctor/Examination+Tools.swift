@@ -40,7 +40,9 @@ extension Examination {
             arguments: { ["-rnet/http", "-e", "puts Net::HTTP.get_response(URI(ARGV[0])).code", $0] }, mark: "404"),
         Trial(
             name: "PHP curl", program: "php",
-            arguments: { ["-r", "$c = curl_init($argv[1]); curl_exec($c); echo curl_getinfo($c, CURLINFO_RESPONSE_CODE);", $0] },
+            arguments: {
+                ["-r", "$c = curl_init($argv[1]); curl_exec($c); echo curl_getinfo($c, CURLINFO_RESPONSE_CODE), curl_error($c);", $0]
+            },
             mark: "404"),
         Trial(
             name: "Deno", program: "deno", arguments: { ["eval", "const r = await fetch(Deno.args[0]); console.log(r.status)", $0] },
@@ -69,6 +71,7 @@ extension Examination {
         var client = ClientEnvironment(
             proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil)
         client.nodeAgent = try? trust.writeNodeAgent()
+        client.phpDirectory = try? bundle.map { try trust.writePHP(bundle: $0) }
         let added = Dictionary(client.variables.map { ($0.name, $0.value) }) { $1 }
         let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
         let origin = decrypted?.origin.url ?? "http://rockpool.invalid"

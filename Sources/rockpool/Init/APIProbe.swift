@@ -17,11 +17,11 @@ struct APIProbe {
     func usual(below path: String) throws -> ProposedAPI? {
         let inner = path.isEmpty ? [] : [path] + (Self.usualPaths + ["/__api__"]).map { path + $0 }
         for place in inner + Self.usualPaths {
-            guard let (status, body) = URLFetch.get(origin.url + place) else {
+            guard let found = URLFetch.get(origin.url + place) else {
                 Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed".inOneLine)
                 return ProposedAPI()
             }
-            guard status == 200, let document = DocumentText.value(of: body) else { continue }
+            guard found.status == 200, let document = DocumentText.value(of: found.body) else { continue }
             let reading = OpenAPIReading(document: document)
             if reading.isDescription { return try reading.proposal(from: origin.url + place) }
             if place == path, SampleReading.list(in: document) != nil { return try collections([path]) }
@@ -35,19 +35,20 @@ struct APIProbe {
         var empty: [String] = []
         for path in paths {
             guard path.hasPrefix("/") else { throw CommandFailure(.usage, "--collection takes a path such as /v1/notes") }
-            guard let (status, body) = URLFetch.get(origin.url + path), (200..<300).contains(status) else {
+            guard let list = URLFetch.get(origin.url + path), (200..<300).contains(list.status) else {
                 throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
             }
-            let document = DocumentText.value(of: body)
-            reading.note(method: "GET", path: path, status: status, body: document)
+            let document = DocumentText.value(of: list.body)
+            reading.note(method: "GET", path: path, status: list.status, body: document, cacheControl: list.cacheControl)
             guard let (_, entries) = document.flatMap({ SampleReading.list(in: $0) }) else {
                 empty.append(path)
                 continue
             }
             guard let item = entries.first.flatMap({ SampleReading.path(of: $0, in: path) }),
-                let (found, entry) = URLFetch.get(origin.url + item)
+                let entry = URLFetch.get(origin.url + item)
             else { continue }
-            reading.note(method: "GET", path: item, status: found, body: DocumentText.value(of: entry))
+            reading.note(
+                method: "GET", path: item, status: entry.status, body: DocumentText.value(of: entry.body), cacheControl: entry.cacheControl)
         }
         var api = reading.proposal()
         api.notes += empty.map { "GET \($0): no list of objects, or an empty one" }

@@ -26,9 +26,18 @@ struct ProposedConfiguration {
                 ]).joined(separator: "\n")
         }
         if let source = api.source { lines.append("    # From \(source):") }
+        lines += routes
         lines.append("    resources:")
         for resource in api.resources { lines += Self.lines(of: resource, indentation: 6) }
         return (lines + noted + [""]).joined(separator: "\n")
+    }
+
+    /// Routes that store what the API forbids to store: without them nothing of it could be read offline.
+    private var routes: [String] {
+        let unstored = api.resources.filter(\.isNoStore).map(\.collection)
+        guard !unstored.isEmpty else { return [] }
+        return ["    # The API answers no-store. Without these lines nothing of it is readable while it is away.", "    routes:"]
+            + unstored.flatMap { [$0, $0 + "/*"] }.map { "      - { match: \(Self.quoted($0)), store: always }" }
     }
 
     private var noted: [String] {

@@ -11,6 +11,8 @@ struct ProposedResource: Hashable {
     var updatedAt: String?
     /// False where too little is known for replies as of the API.
     var isOptimistic = true
+    /// True if the API forbids to store it (`no-store`).
+    var isNoStore = false
     /// The findings that led to it, each a line of comment.
     var evidence: [String] = []
 

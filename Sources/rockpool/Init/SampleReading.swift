@@ -7,11 +7,14 @@ struct SampleReading {
     private var bodies: [String: JSONValue] = [:]
     /// Paths that were requested with any method and status.
     private var paths: Set<String> = []
+    /// Paths whose responses must not be stored.
+    private var unstored: Set<String> = []
 
     /// Notes one exchange.
-    mutating func note(method: String, path: String, status: Int, body: JSONValue?) {
+    mutating func note(method: String, path: String, status: Int, body: JSONValue?, cacheControl: String = "") {
         let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         paths.insert(path)
+        if method == "GET", cacheControl.lowercased().contains("no-store") { unstored.insert(path) }
         if method == "GET", (200..<300).contains(status), let body { bodies[path] = body }
     }
 
@@ -31,7 +34,9 @@ struct SampleReading {
             note(
                 method: entry["request"]?["method"]?.string ?? "GET", path: url.percentEncodedPath,
                 status: entry["response"]?["status"]?.integer.map { Int(clamping: $0) } ?? 0,
-                body: text.flatMap { try? JSONValue.parse($0) })
+                body: text.flatMap { try? JSONValue.parse($0) },
+                cacheControl: entry["response"]?["headers"]?.array?.first { $0["name"]?.string?.lowercased() == "cache-control" }?["value"]?
+                    .string ?? "")
         }
         return count
     }
@@ -51,6 +56,7 @@ struct SampleReading {
             resource.updatedAt = ProposedResource.pointer(to: ProposedResource.changeTimes, among: names)
             let place = pointer.isEmpty ? "" : " at \(pointer)"
             resource.evidence.append("GET \(path): a list\(place), members \(names.prefix(8).joined(separator: ", "))")
+            resource.isNoStore = unstored.contains { $0 == path || Self.isItem($0, of: path) }
             if let item = bodies.keys.sorted().first(where: { Self.isItem($0, of: path) }), let body = bodies[item] {
                 resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
                 resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")

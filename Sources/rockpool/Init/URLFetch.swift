@@ -4,8 +4,16 @@ import Foundation
 
 /// Fetches small documents, with the system's certificates and proxies.
 enum URLFetch {
-    /// The status and the body; nil if the host cannot be reached within five seconds.
-    static func get(_ url: String) -> (status: Int, body: [UInt8])? {
+    /// A response to a GET.
+    struct Document {
+        let status: Int
+        let body: [UInt8]
+        /// The value of `Cache-Control`; empty without one.
+        let cacheControl: String
+    }
+
+    /// The response; nil if the host cannot be reached within five seconds.
+    static func get(_ url: String) -> Document? {
         guard let handle = curl_easy_init() else { return nil }
         defer { curl_easy_cleanup(handle) }
         let fields = curl_slist_append(nil, "Accept: application/json, application/yaml;q=0.9, */*;q=0.1")
@@ -21,6 +29,9 @@ enum URLFetch {
             { exchange.perform(method: "GET") },
         ]
         guard steps.allSatisfy({ $0() == CURLE_OK }) else { return nil }
-        return (exchange.status, Array(exchange.body))
+        var field: UnsafeMutablePointer<curl_header>?
+        let isFound = curl_easy_header(handle, "Cache-Control", 0, UInt32(CURLH_HEADER), -1, &field) == CURLHE_OK
+        let control = isFound ? field.flatMap { String(validatingCString: $0.pointee.value) } : nil
+        return Document(status: exchange.status, body: Array(exchange.body), cacheControl: control ?? "")
     }
 }

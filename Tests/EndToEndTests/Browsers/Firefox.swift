@@ -26,7 +26,9 @@ final class Firefox: PageWindow {
         child = try await ChildProcess(
             path, ["--headless", "--no-remote", "--profile", scratch.path, "--marionette"],
             environment: ["HOME": scratch.path, "MOZ_DISABLE_CONTENT_SANDBOX": "1"])
-        connection = try await eventualValue("the port of Firefox", within: .seconds(60)) { try? await RawConnection.open("127.0.0.1:\(port)") }
+        connection = try await eventualValue("the port of Firefox", within: .seconds(60)) {
+            try? await RawConnection.open("127.0.0.1:\(port)")
+        }
         _ = try await message()
         try await call("WebDriver:NewSession", [:])
     }
