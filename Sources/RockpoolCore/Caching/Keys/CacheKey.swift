@@ -12,8 +12,14 @@ package struct CacheKey: Hashable, Sendable {
     ///   - identity: The partition's name, empty for the shared one.
     ///   - body: A digest of the request's body on routes that cache by body; else empty.
     package init(method: String, origin: OriginAddress, target: String, identity: String = "", body: String = "") {
-        let parts = [method == "HEAD" ? "GET" : method, origin.url, target, identity, body]
-        text = parts.map(Self.escaped).joined(separator: "\n")
+        let url = origin.url
+        var text = method == "HEAD" ? "GET" : Self.escaped(method)
+        text.reserveCapacity(text.utf8.count + url.utf8.count + target.utf8.count + identity.utf8.count + body.utf8.count + 4)
+        for part in [url, target, identity, body] {
+            text += "\n"
+            text += Self.escaped(part)
+        }
+        self.text = text
     }
 
     /// The key of a request in one partition.

@@ -10,7 +10,8 @@ package enum MediaType {
 
     /// `type/subtype` of a field's value.
     static func essence(of value: String) -> String? {
-        let essence = FieldList.trimmed(value.prefix { $0 != ";" && $0 != "," }).lowercased()
+        let end = value.utf8.firstIndex { $0 == UInt8(ascii: ";") || $0 == FieldByte.comma } ?? value.endIndex
+        let essence = FieldList.trimmed(value[..<end]).lowercased()
         return essence.isEmpty ? nil : essence
     }
 

@@ -20,10 +20,10 @@ package struct OriginAddress: Hashable, Sendable, Codable {
     /// `host:port`, always with the port: the form used by CONNECT and by `next-hop` of Proxy-Status.
     package var hostAndPort: String { "\(bracketedHost):\(port)" }
     /// `scheme://authority`.
-    package var url: String { "\(scheme.rawValue)://\(authority)" }
+    package var url: String { scheme.rawValue + "://" + authority }
 
     /// The host in URI syntax: an IPv6 address in brackets.
-    package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
+    package var bracketedHost: String { host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host }
 
     /// True if the host's text denotes this machine, without name resolution: the loopback names (RFC 6761 §6.3) and addresses.
     package static func isLoopback(_ host: String) -> Bool {
