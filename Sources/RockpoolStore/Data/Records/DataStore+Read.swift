@@ -128,19 +128,29 @@ extension DataStore {
 
     /// Returns the states of the unfinished operations of a lane, by principal.
     package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
-        try await reading { db in
+        if empty.isKnown { return [] }
+        let mark = empty.mark
+        return try await reading { db in
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ?
                         AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal, state
                     """)
-            return try Row.fetchAll(statement, arguments: [lane, upstream]).compactMap { row in
+            let rows = try Row.fetchAll(statement, arguments: [lane, upstream])
+            if rows.isEmpty, try !Self.holdsOpen(in: db) { self.empty.note(at: mark) }
+            return try rows.compactMap { row in
                 var columns = RowReader(row)
                 let principal: String = try columns.next()
                 guard let state = try columns.word(OperationState.self) else { return nil }
                 return LaneStanding(principal: principal.isEmpty ? nil : principal, state: state, firstPlace: try columns.next())
             }
         }
+    }
+
+    private static func holdsOpen(in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM op WHERE state NOT IN (\(OperationRow.endedStates)))")
+        return try Bool.fetchOne(statement) ?? true
     }
 
     /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name has not ended.
@@ -172,11 +182,11 @@ extension DataStore {
 
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
-        guard let collection = new.collection else { return false }
+        guard let collection = new.collection, !empty.isKnown else { return false }
         return try await reading { db in
-            try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))",
-                arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
+            let statement = try db.cachedStatement(
+                sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))")
+            return try Bool.fetchOne(statement, arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
         }
     }
 

@@ -17,6 +17,16 @@ enum DataSchema {
         try guardOperations(in: db, named: "op_first_reason", "INSERT", when: "new.reason NOT IN (\(reasons))")
     }
 
+    /// Creates the index of the open writes to whole collections: each write to a member looks for them, among all open writes. It came
+    /// without a version, because an older Rockpool can use and keep it.
+    static func indexCollections(in db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE INDEX IF NOT EXISTS op_whole_collection ON op (upstream, entity_type, principal, seq)
+                    WHERE entity_id IS NULL AND state NOT IN (\(OperationRow.endedStates))
+                """)
+    }
+
     private static var legal: String {
         OperationState.allCases.compactMap { from -> String? in
             let to = OperationMachine.legal[from, default: []].map { "'\($0.rawValue)'" }.sorted()
