@@ -5,7 +5,7 @@ package import HTTPTypes
 package enum MediaType {
     /// `type/subtype` in lower case; nil if no type is given.
     static func essence(of fields: HTTPFields) -> String? {
-        fields[.contentType].flatMap(essence(of:))
+        fields.value(of: "content-type").flatMap(essence(of:))
     }
 
     /// `type/subtype` of a field's value.

@@ -18,7 +18,7 @@ package struct OriginAddress: Hashable, Sendable, Codable {
     /// `host`, or `host:port` if the port is not the scheme's default: the value of `Host` (RFC 9110 §7.2).
     package var authority: String { port == scheme.defaultPort ? bracketedHost : hostAndPort }
     /// `host:port`, always with the port: the form used by CONNECT and by `next-hop` of Proxy-Status.
-    package var hostAndPort: String { "\(bracketedHost):\(port)" }
+    package var hostAndPort: String { bracketedHost + ":" + String(port) }
     /// `scheme://authority`.
     package var url: String { scheme.rawValue + "://" + authority }
 

@@ -29,6 +29,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var writeProgress: WriteProgress
     private var parseFailure: Refusal?
     var requests = 0
+    /// True if the client is on this machine; nil before the first request.
+    private var knownClientLocal: Bool?
     /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
     private var isReadPending = false
@@ -262,7 +264,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         var exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length,
             client: passage?.client(at: service.resolution.listener) ?? service.resolution.listener,
-            isLocalClient: context.channel.isClientLocal, interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
+            isLocalClient: isClientLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
@@ -293,6 +295,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 await engine.fastPath.warm(plain, for: request, through: received.gateway)
             }
         }
+    }
+
+    private func isClientLocal(_ channel: any Channel) -> Bool {
+        let isLocal = knownClientLocal ?? channel.isClientLocal
+        knownClientLocal = isLocal
+        return isLocal
     }
 
     private func receive(signal: BodyPipe.Signal, exchange number: Int) {
