@@ -148,7 +148,7 @@ package final class DataStore: Sendable {
             var unused: [String] = []
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(in: db)
-                try DataSchema.indexCollections(in: db)
+                try DataSchema.indexOpenWrites(in: db)
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }

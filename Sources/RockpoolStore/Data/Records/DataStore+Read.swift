@@ -131,11 +131,7 @@ extension DataStore {
         if empty.isKnown { return [] }
         let mark = empty.mark
         return try await reading { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ?
-                        AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal, state
-                    """)
+            let statement = try db.cachedStatement(sql: Self.laneStandings)
             let rows = try Row.fetchAll(statement, arguments: [lane, upstream])
             if rows.isEmpty, try !Self.holdsOpen(in: db) { self.empty.note(at: mark) }
             return try rows.compactMap { row in
@@ -146,6 +142,24 @@ extension DataStore {
             }
         }
     }
+
+    /// Finds the first place of each principal and state by searches of `op_standing`, without a look at the operations behind it: a lane may
+    /// hold a hundred thousand.
+    static let laneStandings = {
+        let open = "FROM op WHERE lane = ?1 AND upstream = ?2 AND state NOT IN (\(OperationRow.endedStates))"
+        let states = OperationState.allCases.filter { !$0.hasEnded }.map { "('\($0.rawValue)')" }.joined(separator: ", ")
+        return """
+            WITH RECURSIVE who (principal) AS (
+                SELECT min(principal) \(open)
+                UNION ALL SELECT (SELECT min(principal) \(open) AND principal > who.principal) FROM who WHERE who.principal IS NOT NULL
+            ), open (state) AS (VALUES \(states))
+            SELECT principal, state, first FROM (
+                SELECT who.principal AS principal, open.state AS state,
+                    (SELECT min(op.place) \(open) AND op.principal = who.principal AND op.state = open.state) AS first
+                FROM who, open WHERE who.principal IS NOT NULL
+            ) WHERE first IS NOT NULL
+            """
+    }()
 
     private static func holdsOpen(in db: Database) throws -> Bool {
         let statement = try db.cachedStatement(
