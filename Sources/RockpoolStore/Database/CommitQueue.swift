@@ -23,6 +23,7 @@ final class CommitQueue: Sendable {
     private let groupWeight: Int64
     private let pool: DatabasePool
     private let state = Mutex(State())
+    private let turnCount = Atomic(0)
     /// Called on the writer's thread after every commit, outside any transaction.
     private let afterCommit: @Sendable (Database) -> Void
 
@@ -32,6 +33,9 @@ final class CommitQueue: Sendable {
         self.groupWeight = groupWeight
         self.afterCommit = afterCommit
     }
+
+    /// The number of turns of the writer that have ended, counted before their callers are resumed.
+    var turns: Int { turnCount.load(ordering: .acquiring) }
 
     /// Runs `body` in a transaction shared with other jobs; returns when the transaction is committed.
     ///
@@ -56,7 +60,7 @@ final class CommitQueue: Sendable {
                 if state.isClosed { return false }
                 pool.asyncWriteWithoutTransaction { db in
                     let result = Result { try body(db) }
-                    self.afterCommit(db)
+                    self.endTurn(on: db)
                     continuation.resume(with: result)
                 }
                 return true
@@ -138,11 +142,16 @@ final class CommitQueue: Sendable {
             failure = error
             try? db.rollback()
         }
-        afterCommit(db)
+        endTurn(on: db)
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)
         if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
         for job in unasked { job(db, false).answer(failure) }
+    }
+
+    private func endTurn(on db: Database) {
+        turnCount.add(1, ordering: .releasing)
+        afterCommit(db)
     }
 
     /// Returns the result of one job: its own error takes precedence over the group's, unless it is `TransactionLost`, which only means
