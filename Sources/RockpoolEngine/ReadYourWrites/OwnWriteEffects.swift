@@ -51,7 +51,11 @@ final class OwnWriteEffects: Sendable {
         var rest = group.jobs[...]
         while let first = rest.first {
             var items: Set<String> = []
-            let run = rest.prefix { $0.mayJoin(first) && items.isDisjoint(with: $0.places.items) && items.insert(contentsOf: $0.places.items) }
+            let run = rest.prefix { effect in
+                guard effect.mayJoin(first), items.isDisjoint(with: effect.places.items) else { return false }
+                items.formUnion(effect.places.items)
+                return true
+            }
             let together = run.isEmpty ? rest.prefix(1) : run
             rest = rest.dropFirst(together.count)
             do {
@@ -142,8 +146,11 @@ final class OwnWriteEffects: Sendable {
         var bases: [String: JSONValue] = [:]
         for list in lists {
             guard list.response.isKnownState || list.response.head.status == 200, let body = try await json(of: list) else { continue }
-            for change in changes where change.copy == nil && list.response.isKnownState {
-                guard let id = change.folded.id, bases[id] == nil, let element = resource.element(id, in: body) else { continue }
+            let shown = Set(list.response.isKnownState ? resource.ids(in: body) ?? [] : [])
+            for change in changes where change.copy == nil {
+                guard let id = change.folded.id, shown.contains(id), bases[id] == nil, let element = resource.element(id, in: body) else {
+                    continue
+                }
                 bases[id] = resource.body(of: element)
             }
             try await fold(changes.map(\.folded), into: list, body: body, resource: resource, by: writer)
@@ -307,13 +314,5 @@ extension FoldedWrite {
             idIsNumber: created?.id.isNumber ?? false, contentType: write.request.fields[.contentType], body: write.body ?? [],
             action: isGone ? nil : write.entity?.action, answer: isGone ? nil : write.answerValue, isDelivered: true)
         isCollectionWide = isWide
-    }
-}
-
-extension Set {
-    /// - Returns: true.
-    fileprivate mutating func insert(contentsOf members: [Element]) -> Bool {
-        formUnion(members)
-        return true
     }
 }
