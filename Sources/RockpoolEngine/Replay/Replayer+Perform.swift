@@ -10,7 +10,8 @@ extension Replayer {
     /// Executes one action and returns its result.
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
-        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id) }
+        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id, sequence: sequence) }
+        case .look(_, let sequence) where !mayLook(at: sequence): .failed(sequence: sequence)
         case .look(let id, let sequence): await doing("looking for the effect of", id: id, sequence: sequence) { try await self.look(id) }
         case .record(let id, let sequence, let disposition): await record(id: id, sequence: sequence, disposition: disposition)
         case .move(let id, let sequence, let disposition):
@@ -20,6 +21,11 @@ extension Replayer {
                 return .settled(self.told(try await self.move(id, by: disposition, from: from)))
             }
         }
+    }
+
+    private func mayLook(at sequence: Int64) -> Bool {
+        let summary = summary(of: sequence)
+        return maySend(as: summary?.principal, to: summary?.upstream ?? "")
     }
 
     private func doing(
@@ -62,6 +68,15 @@ extension Replayer {
 
     // MARK: recording
 
+    /// Repeats the recording of an outcome while the fleet's database is away: the outcome is known here only.
+    private func keeping(_ record: () async throws -> QueuedWrite) async throws -> QueuedWrite {
+        while true {
+            do { return try await record() } catch DataStoreError.away where !Task.isCancelled && !Task.isShuttingDownGracefully {
+                try await Task.sleep(for: .milliseconds(500))
+            }
+        }
+    }
+
     private func record(id: String, sequence: Int64, disposition: Disposition) async -> ReplayMachine.Event {
         let sending = attempts.withLock { $0[id] } ?? SentAttempt()
         var disposition = disposition
@@ -71,8 +86,10 @@ extension Replayer {
         }
         do {
             let finished = try await notifier.effectsUnderWay.during(sending.operation) {
-                let finished = try await data.finish(
-                    id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
+                let finished = try await keeping {
+                    try await self.data.finish(
+                        id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: self.now())
+                }
                 FailPoint.afterOutcomeCommit.reached()
                 attempts.withLock { $0[id] = nil }
                 if disposition.isCaptive {

@@ -7,7 +7,10 @@ import RockpoolStore
 import Synchronization
 
 extension Replayer {
-    func send(_ id: String) async throws -> ReplayMachine.Event {
+    func send(_ id: String, sequence: Int64) async throws -> ReplayMachine.Event {
+        // Another node may have the credential: no node parks what it cannot send.
+        let summary = summary(of: sequence)
+        guard maySend(as: summary?.principal, to: summary?.upstream ?? "") else { return .failed(sequence: sequence) }
         if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
@@ -139,8 +142,10 @@ extension Replayer {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {
-                let answer = try await upstreams.send(
-                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
+                let answer = try await underLease(of: data) { () throws(TransferFailure) in
+                    try await self.upstreams.send(
+                        head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
+                }
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)
                 guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {

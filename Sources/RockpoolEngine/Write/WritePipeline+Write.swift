@@ -131,6 +131,8 @@ extension WritePipeline {
     /// get a short time to finish.
     private func laneIsFree(for operation: QueuedWriteDraft, upstream: Upstream, context: RequestContext) async throws -> Bool {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
+        // What other nodes of a fleet have accepted comes first; while that is not known, nothing is sent.
+        do { try await data.catchUp() } catch DataStoreError.away { return false }
         let lane = operation.lane
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
         while true {

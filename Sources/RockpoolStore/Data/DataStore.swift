@@ -17,6 +17,8 @@ package final class DataStore: Sendable {
         var tidied = 0
         /// Upstreams that have accepted any credential.
         var takingCredentials: Set<String> = []
+        /// True in a fleet until the live writes that a crash has interrupted are operations.
+        var hasEarlierLiveWrites = true
     }
 
     let directory: String
@@ -26,6 +28,13 @@ package final class DataStore: Sendable {
     let lock: StoreLock
     let database: StoreDatabase
     let queue: CommitQueue
+    /// This database as a replica of a fleet's, and the thread that keeps it so; nil without a fleet.
+    let replica: FleetReplica?
+    private(set) var membership: FleetMembership? {
+        get { member.withLock(\.self) }
+        set { member.withLock { [newValue] in $0 = newValue } }
+    }
+    private let member = Mutex<FleetMembership?>(nil)
     let footprint: Footprint
     let reserve: ReserveFile
     let lanes: FileLanes
@@ -53,7 +62,8 @@ package final class DataStore: Sendable {
     /// been sent.
     /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
-        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
+        directory: String, settings: StorageSettings, outbox: OutboxSettings = OutboxSettings(),
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(DataStoreError) -> DataStore {
         let path = "\(directory)/data.sqlite"
         do {
@@ -78,7 +88,7 @@ package final class DataStore: Sendable {
             // Makes the name of the file survive a power failure as well.
             try Paths.synchronizeDirectory(directory)
             let store = try DataStore(
-                directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
+                directory: directory, settings: settings, outbox: outbox, clock: clock, logger: logger, lock: lock, database: database)
             store.held.withLock { $0.tidied = temporaries }
             return store
         } catch let error as DataStoreError {
@@ -108,8 +118,8 @@ package final class DataStore: Sendable {
     static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
 
     private init(
-        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger, lock: StoreLock,
-        database: StoreDatabase
+        directory: String, settings: StorageSettings, outbox: OutboxSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger,
+        lock: StoreLock, database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)
         let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
@@ -127,7 +137,14 @@ package final class DataStore: Sendable {
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
         liveWrites = LiveWriteMarks(directory: directory)
-        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
+        var replica: FleetReplica?
+        if outbox.store == .postgresql {
+            let node = try database.pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
+            replica = FleetReplica(
+                settings: outbox, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+        }
+        self.replica = replica
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { db in
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
@@ -148,9 +165,10 @@ package final class DataStore: Sendable {
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
-                try Self.recover(in: db, now: now)
+                // In a fleet, both belong to a transaction of the fleet.
+                if replica == nil { try Self.recover(in: db, now: now) }
                 try ShareSums.begin(in: db, with: sums)
-                unused = try adoptLiveWrites(in: db, now: now)
+                if let replica { try replica.begin(on: db) } else { unused = try adoptLiveWrites(in: db, now: now) }
                 try localIDs.load(in: db)
                 let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }
@@ -163,6 +181,15 @@ package final class DataStore: Sendable {
             if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }
         }
         reserve.fill(minFree: settings.minFree.bytes)
+        if let replica { try join(replica, outbox) }
+    }
+
+    private func join(_ replica: FleetReplica, _ outbox: OutboxSettings) throws {
+        let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
+        membership = FleetMembership(
+            replica: replica, url: url, name: outbox.node ?? HostName.own, release: "", clock: clock
+        ) { [weak self] in self?.heed($0) }
+        membership?.start()
     }
 
     /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
@@ -193,6 +220,7 @@ package final class DataStore: Sendable {
     /// Leaves an empty log and the mark of a clean stop, and releases the lock.
     package func close() async {
         await deleteEndedLiveWrites()
+        await membership?.stop()
         await queue.close()
         let (database, directory) = (database, directory)
         try? await lanes.run(0) {

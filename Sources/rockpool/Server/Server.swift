@@ -17,6 +17,8 @@ struct Server: Sendable {
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
     let reload: @Sendable () throws -> ReloadOutcome
     private let replayer: Replayer
+    /// Nil without a fleet.
+    private let feed: FleetFeed?
     private let prober: Prober
     private let puller: Puller
     private let resolver: ConflictResolutionService
@@ -41,7 +43,7 @@ struct Server: Sendable {
         SQLiteTemporaries.keep(in: storage)
         let authority = AuthorityFiles(stateDirectory: storage.stateDir)
         do { try authority.checkPrivacy() } catch { throw CommandFailure(.configuration, "\(error)") }
-        let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+        let data = try DataStore.open(directory: storage.stateDir, settings: storage, outbox: configuration.outbox, clock: WallClock.now, logger: logger)
         let token = try data.adminToken()
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
@@ -66,6 +68,7 @@ struct Server: Sendable {
             configuration: configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
             inherited: inherited, descriptors: descriptors, logger: logger)
         let replayer = Replayer(engine: engine)
+        let feed = FleetFeed(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine, puller: puller)
@@ -93,6 +96,7 @@ struct Server: Sendable {
         engine.connectReachability(logger: logger)
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
+            feed: feed,
             prober: Prober(engine: engine, replayer: replayer),
             puller: puller, resolver: resolver, announcer: announcer,
             metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
@@ -174,7 +178,7 @@ struct Server: Sendable {
                 Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, metered,
                 engine.traces, replayer,
                 ListenerService(listeners: listeners),
-            ] + watch
+            ] + watch + [feed].compactMap(\.self)
         var quiet = logger
         quiet.logLevel = .error
         let group = ServiceGroup(

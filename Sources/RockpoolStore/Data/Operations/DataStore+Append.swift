@@ -28,7 +28,7 @@ extension DataStore {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
+            try await queue.commit(weight: cost / 2, scope: .either) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(in: db)
@@ -43,7 +43,7 @@ extension DataStore {
                 try new.insertLiveAttempt(in: db, sequence: sequence)
                 if let live { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
-                let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
+                let squashed = new.maySquash && self.replica?.isAlone != true ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)

@@ -1,0 +1,82 @@
+// The outbox of a fleet: what one node asks of it (docs/fleet.md).
+import GRDB
+import Logging
+import RockpoolCore
+import Synchronization
+
+extension DataStore {
+    /// How this node stands in its fleet; nil without one.
+    package var fleet: FleetStanding? { membership?.standing }
+
+    /// The moment from which nothing may be sent unless the lease is renewed; nil without a fleet, or while there is no lease.
+    package var leaseEnd: ContinuousClock.Instant? { replica.flatMap { $0.log.lease?.end } }
+
+    /// True if queued writes may be sent now: without a fleet, or while the lease of this node holds.
+    package var maySend: Bool { replica.map { ($0.log.lease?.end ?? .now) > .now && $0.log.absence == nil } ?? true }
+
+    /// True if another node has the operation in flight.
+    package func isSentElsewhere(_ sequence: Int64) -> Bool { replica?.isElsewhere(sequence) ?? false }
+
+    /// True if this node does the work that one node of a fleet does for all.
+    var isFirstNode: Bool { membership?.standing.isFirst ?? true }
+
+    /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
+    package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) { replica?.onChange(body) }
+
+    /// Reads what other nodes have committed. No effect without a fleet.
+    /// - Parameter age: nothing is read if that was done less than this ago.
+    /// - Throws: `.away`.
+    package func catchUp(ifOlderThan age: Duration = .zero) async throws {
+        guard let replica, ContinuousClock.now - replica.lookedAt >= age else { return }
+        try await queue.commit { _ in }
+    }
+
+    /// Answers the notices of the membership's thread.
+    func heed(_ notice: FleetMembership.Notice) {
+        Task { [weak self] in
+            guard let self else { return }
+            do {
+                switch notice {
+                case .joined:
+                    try await self.adoptEarlier()
+                    try await self.takeOver()
+                case .changed: try await self.catchUp()
+                case .expired: try await self.takeOver()
+                }
+            } catch { self.logger.debug("the fleet's database is away", metadata: ["error": "\(error)"]) }
+        }
+    }
+
+    /// Fences the nodes whose lease has ended, and makes what they had in flight uncertain, in one transaction; so also what this node had
+    /// in flight under an earlier lease.
+    private func takeOver() async throws {
+        guard let replica else { return }
+        let now = clock()
+        let taken = try await queue.commit { db in
+            try replica.log.run(
+                "UPDATE rockpool.node SET fenced = true WHERE NOT fenced AND id <> $1 AND expires < clock_timestamp()",
+                [.text(replica.node)])
+            let abandoned = try replica.log.run(SharedSchema.abandoned).compactMap { $0.first.flatMap { $0 } }
+                .map { $0.reduce(Int64(0)) { $0 << 8 | Int64($1) } }
+            try Self.abandon(abandoned, in: db, now: now)
+            return abandoned
+        }
+        guard !taken.isEmpty else { return }
+        logger.warning("\(taken.count) writes were being sent by a node that is gone; see rockpool outbox ls --state uncertain")
+        var changes = ForeignChanges()
+        changes.operations = Set(taken)
+        replica.tell(changes)
+    }
+
+    /// Makes operations of the live writes that a crash of this node has interrupted: once, after the first join.
+    private func adoptEarlier() async throws {
+        guard held.withLock({ $0.hasEarlierLiveWrites }) else { return }
+        let now = clock()
+        let unused = try await queue.commit { try self.adoptLiveWrites(in: $0, now: now) }
+        held.withLock { $0.hasEarlierLiveWrites = false }
+        try await removeUnnamed(unused)
+        var changes = ForeignChanges()
+        changes.operations = try await Set(reading { try Int64.fetchAll($0, sql: "SELECT seq FROM op WHERE state = 'uncertain'") })
+        replica?.tell(changes)
+    }
+}

@@ -1,0 +1,237 @@
+// This node's database as a replica of the fleet's (docs/fleet.md#transactions, docs/fleet.md#replica).
+import FoundationEssentials
+import GRDB
+import Logging
+import RockpoolCore
+import Synchronization
+
+/// Runs each group of the writer as one transaction of the fleet: on the newest rows, in the order of PostgreSQL's commits.
+final class FleetReplica: CommitPartner {
+    private struct State {
+        /// The number of the last change in this database.
+        var position: Int64 = 0
+        /// The position of the transaction that is under way, and what it has brought.
+        var next: Int64 = 0
+        var brought = ForeignChanges()
+        var elsewhere: Set<Int64> = []
+        /// The operations that other nodes have in flight.
+        var elsewhereNow: Set<Int64> = []
+        var held = 0
+        /// The epoch under which each operation was leased here.
+        var leased: [Int64: Int64] = [:]
+        var tables: [ReplicatedTable] = []
+        var sharedNumbers: [(table: String, last: Int64)] = []
+        var isAlone = false
+        var onChange: (@Sendable (ForeignChanges) -> Void)?
+        /// The highest timeline of a server that this node has used.
+        var timeline: Int64 = 0
+        var lookedAt = ContinuousClock.now
+    }
+
+    let settings: OutboxSettings
+    /// The id of this node.
+    let node: String
+    let log: SharedLog
+    let logger: Logger
+    private let blobs: BlobExchange
+    private let localIDs: LocalIDTable
+    private let state = Mutex(State())
+
+    init(
+        settings: OutboxSettings, node: String, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+    ) {
+        (self.settings, self.node, self.localIDs, self.logger) = (settings, node, localIDs, logger)
+        log = SharedLog(node: node)
+        blobs = BlobExchange(directory: directory, footprint: footprint, log: log)
+    }
+
+    // MARK: set-up
+
+    /// Makes the tables of a replica and begins to note changes. Call it once, on the writing connection, before the first change.
+    func begin(on db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TEMP TABLE fleet_change (
+                    n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3, UNIQUE (tbl, part, k1, k2, k3));
+                CREATE TEMP TRIGGER fleet_landed AFTER UPDATE OF state ON main.op WHEN old.state = 'inflight' AND new.state <> 'inflight'
+                    BEGIN DELETE FROM fleet_claim WHERE seq = new.seq; END;
+                CREATE TEMP TRIGGER fleet_blob_came AFTER INSERT ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
+                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                CREATE TEMP TRIGGER fleet_blob_moved AFTER UPDATE OF blob_sha, seq ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
+                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                CREATE TEMP TRIGGER fleet_blob_went AFTER DELETE ON main.blob BEGIN
+                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, old.sha, '', ''; END;
+                """)
+        let tables = try ReplicatedTable.all(in: db)
+        for table in tables { try db.execute(sql: table.capture) }
+        let row = try Row.fetchOne(db, sql: "SELECT position, timeline FROM fleet_state")
+        let elsewhere = try Self.elsewhere(than: node, in: db)
+        let held = try HeldOperations.count(in: db)
+        state.withLock { state in
+            (state.tables, state.elsewhere, state.elsewhereNow, state.held) = (tables, elsewhere, elsewhere, held)
+            if let row { (state.position, state.timeline) = (row["position"], row["timeline"]) }
+        }
+    }
+
+    /// Makes the tables of a replica.
+    /// - Returns: the id of this node, made at the first start.
+    static func prepare(in db: Database) throws -> String {
+        try db.execute(
+            sql: """
+                CREATE TABLE IF NOT EXISTS fleet_state (
+                    id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL, position INTEGER NOT NULL, timeline INTEGER NOT NULL
+                ) STRICT;
+                CREATE TABLE IF NOT EXISTS fleet_claim (
+                    seq INTEGER PRIMARY KEY REFERENCES op (seq) ON DELETE CASCADE, node TEXT NOT NULL, epoch INTEGER NOT NULL
+                ) STRICT;
+                """)
+        if let node = try String.fetchOne(db, sql: "SELECT node FROM fleet_state") { return node }
+        var random = SystemRandomNumberGenerator()
+        let node = Digest.hex((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+        try db.execute(sql: "INSERT INTO fleet_state VALUES (1, ?, 0, 0)", arguments: [node])
+        return node
+    }
+
+    private static func elsewhere(than node: String, in db: Database) throws -> Set<Int64> {
+        try Set(Int64.fetchAll(db.cachedStatement(sql: "SELECT seq FROM fleet_claim WHERE node <> ?"), arguments: [node]))
+    }
+
+    // MARK: facts
+
+    var position: Int64 { state.withLock(\.position) }
+    var timeline: Int64 { state.withLock(\.timeline) }
+    var held: Int { state.withLock(\.held) }
+    var isAlone: Bool { state.withLock(\.isAlone) }
+    var lookedAt: ContinuousClock.Instant { state.withLock(\.lookedAt) }
+
+    func looked(at moment: ContinuousClock.Instant) { state.withLock { $0.lookedAt = max($0.lookedAt, moment) } }
+    func isElsewhere(_ sequence: Int64) -> Bool { state.withLock { $0.elsewhereNow.contains(sequence) } }
+    func onChange(_ body: @escaping @Sendable (ForeignChanges) -> Void) { state.withLock { $0.onChange = body } }
+
+    // MARK: transactions
+
+    func begin(in db: Database) throws {
+        let (tables, position) = state.withLock { state in
+            (state.brought, state.next) = (ForeignChanges(), state.position)
+            return (state.tables, state.position)
+        }
+        let now = ContinuousClock.now
+        var feed = FeedApplication(tables, blobs: blobs)
+        do {
+            try log.begin(after: position) { try feed.take($0, in: db) }
+        } catch let absence as SharedLog.Absence {
+            throw self.absence(absence)
+        }
+        try feed.finish(in: db)
+        if feed.last != nil { try db.execute(sql: "DELETE FROM fleet_change") }
+        var brought = feed.changes
+        if position == 0, feed.last == nil {
+            // The first node of a fleet brings the outbox that it has.
+            for table in tables { try db.execute(sql: table.captureAll) }
+            try db.execute(sql: "INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
+        }
+        for (held, sequence) in try HeldOperations.handOver(in: db) {
+            brought.gone.append(held)
+            brought.operations.insert(sequence)
+        }
+        state.withLock { [brought] state in
+            (state.brought, state.lookedAt) = (brought, max(state.lookedAt, now))
+            if let last = feed.last { state.next = last }
+        }
+    }
+
+    func prepare(in db: Database) throws {
+        let shipment = try Shipment(in: db, tables: state.withLock(\.tables))
+        do {
+            for hash in shipment.bodies { try blobs.share(hash) }
+            for hash in shipment.goneBodies { try blobs.unshare(hash) }
+            let last = try log.ship(shipment.items, released: shipment.released, claimed: shipment.claimed)
+            let elsewhere = try Self.elsewhere(than: node, in: db)
+            let next = state.withLock { state in
+                state.next = max(state.next, last ?? 0)
+                state.elsewhere = elsewhere
+                return state.next
+            }
+            try db.execute(sql: "DELETE FROM fleet_change")
+            if next != position { try db.execute(sql: "UPDATE fleet_state SET position = ?", arguments: [next]) }
+        } catch let absence as SharedLog.Absence {
+            throw self.absence(absence)
+        }
+        do { try log.commit() } catch let absence as SharedLog.Absence {
+            var unknown = self.absence(absence)
+            unknown.isUnknown = true
+            throw unknown
+        }
+    }
+
+    func abandon() { log.abandon() }
+
+    func ended(in db: Database, isCommitted: Bool) {
+        guard isCommitted else { return }
+        let (changes, tell) = state.withLock { state in
+            (state.position, state.elsewhereNow, state.held) = (state.next, state.elsewhere, 0)
+            return (state.brought, state.onChange)
+        }
+        guard !changes.isEmpty else { return }
+        try? localIDs.load(changes.localIDs, in: db)
+        tell?(changes)
+    }
+
+    /// Tells of changes that this node has made for others.
+    func tell(_ changes: ForeignChanges) { state.withLock(\.onChange)?(changes) }
+
+    private func absence(_ absence: SharedLog.Absence) -> PartnerAbsence {
+        let detail: String = switch absence {
+        case .away(let detail): detail
+        case .fenced: "this node was fenced and registers again"
+        }
+        return PartnerAbsence(error: DataStoreError.away(detail), permitsEither: settings.whenUnreachable == .local)
+    }
+
+    // MARK: alone
+
+    func beginAlone(in db: Database) throws {
+        let numbers = try HeldOperations.beginNumbering(in: db)
+        state.withLock { ($0.sharedNumbers, $0.isAlone) = (numbers, true) }
+    }
+
+    func endAlone(in db: Database) throws {
+        try HeldOperations.endNumbering(state.withLock(\.sharedNumbers), in: db)
+        try db.execute(sql: "DELETE FROM fleet_change")
+        let held = try HeldOperations.count(in: db)
+        state.withLock { ($0.isAlone, $0.held) = (false, held) }
+    }
+
+    // MARK: claims
+
+    /// Claims an operation for this node, in the transaction that leases it.
+    /// - Returns: false when its lane is another node's, or this node may not send now.
+    func claim(_ sequence: Int64, in db: Database) throws -> Bool {
+        guard let lease = log.lease, lease.end > .now, sequence < HeldOperations.first else { return false }
+        let isTaken = try Bool.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM fleet_claim JOIN op AS other ON other.seq = fleet_claim.seq, op AS own
+                        WHERE own.seq = ?1 AND fleet_claim.node <> ?2 AND other.upstream = own.upstream AND other.lane = own.lane)
+                    """), arguments: [sequence, node])
+        guard isTaken == false else { return false }
+        try db.cachedStatement(
+            sql: "INSERT INTO fleet_claim VALUES (?, ?, ?) ON CONFLICT (seq) DO UPDATE SET node = excluded.node, epoch = excluded.epoch"
+        ).execute(arguments: [sequence, node, lease.epoch])
+        state.withLock { $0.leased[sequence] = lease.epoch }
+        return true
+    }
+
+    /// True if this node may record what became of an operation in flight: it has leased it, and was not fenced since.
+    func owns(_ sequence: Int64, in db: Database) throws -> Bool {
+        guard let epoch = state.withLock({ $0.leased[sequence] }) else { return false }
+        return try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM fleet_claim WHERE seq = ? AND node = ? AND epoch = ?)"),
+            arguments: [sequence, node, epoch]) ?? false
+    }
+
+    func setTimeline(_ timeline: Int64, in db: Database) throws {
+        try db.execute(sql: "UPDATE fleet_state SET timeline = ?", arguments: [timeline])
+        state.withLock { $0.timeline = timeline }
+    }
+}

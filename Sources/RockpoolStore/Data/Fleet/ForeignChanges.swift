@@ -1,0 +1,25 @@
+// What has come from other nodes, for the parts that keep state in memory (docs/fleet.md#reads).
+package import RockpoolCore
+
+/// The rows that a transaction of this node has taken over from others, and those that got other numbers.
+package struct ForeignChanges: Sendable {
+    /// The sequences of operations with a new state.
+    package var operations: Set<Int64> = []
+    /// Operations that were open and are deleted; or held here under another number before they were handed over.
+    package var gone: [QueuedWrite] = []
+    /// Local ids that are new, or newly mapped.
+    var localIDs: Set<String> = []
+    /// True if credentials were proved.
+    package var hasProofs = false
+    /// True if an upstream has accepted a credential for the first time.
+    var hasTakers = false
+
+    package var isEmpty: Bool { operations.isEmpty && gone.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers }
+
+    mutating func add(_ other: ForeignChanges) {
+        operations.formUnion(other.operations)
+        gone += other.gone
+        localIDs.formUnion(other.localIDs)
+        (hasProofs, hasTakers) = (hasProofs || other.hasProofs, hasTakers || other.hasTakers)
+    }
+}
