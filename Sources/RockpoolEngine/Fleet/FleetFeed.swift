@@ -1,4 +1,5 @@
 // What other nodes of a fleet have done, for the replayer, the overlay, the copies and the identities of this one (docs/fleet.md#reads).
+import HTTPTypes
 import Logging
 import RockpoolCore
 import RockpoolStore
@@ -24,7 +25,13 @@ package final class FleetFeed: Service {
         (self.effects, self.credentials, self.active, self.logger) = (effects, credentials, active, logger)
         let (stream, continuation) = AsyncStream.makeStream(of: ForeignChanges.self)
         changes = stream
-        data.onForeignChanges { continuation.yield($0) }
+        // At once: what waits for this transaction reads its own writes.
+        data.onForeignChanges { [notifier] change in
+            for operation in change.gone { notifier.forget(operation) }
+            notifier.adoptHosts(of: change.writes)
+            for operation in change.writes where operation.state != .delivered { notifier.tell(operation) }
+            continuation.yield(change)
+        }
     }
 
     package func run() async throws {
@@ -34,17 +41,11 @@ package final class FleetFeed: Service {
     }
 
     private func publish(_ change: ForeignChanges) async {
-        for operation in change.gone { notifier.forget(operation) }
-        do {
-            for part in change.operations.sorted().parts(of: 500) {
-                let operations = try await data.operations(sequences: part).sorted { ($0.endedAt ?? .distantFuture, $0.sequence) < ($1.endedAt ?? .distantFuture, $1.sequence) }
-                notifier.adoptHosts(of: operations)
-                for operation in operations {
-                    if operation.state == .delivered { await noteDelivery(of: operation) }
-                    notifier.tell(operation)
-                }
-            }
-        } catch { logger.failed("what other nodes have changed cannot be read", error: error) }
+        let delivered = change.writes.filter { $0.state == .delivered }
+        for operation in delivered.sorted(by: { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }) {
+            await noteDelivery(of: operation)
+            notifier.tell(operation)
+        }
         if change.hasProofs { credentials.restore(active.configuration.upstreams) }
         notifier.events.wake()
     }
@@ -62,11 +63,5 @@ package final class FleetFeed: Service {
             request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
         guard await effects.lacks(write, partition: operation.principal, answeredAt: endedAt) else { return }
         await effects.note(write, partition: operation.principal, sentAt: operation.firstSentAt ?? operation.acceptedAt)
-    }
-}
-
-extension [Int64] {
-    fileprivate func parts(of size: Int) -> [[Int64]] {
-        stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min(count, $0 + size)]) }
     }
 }

@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import ServiceLifecycle
 import Synchronization
 
 extension Replayer {

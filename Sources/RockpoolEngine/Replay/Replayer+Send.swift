@@ -142,9 +142,10 @@ extension Replayer {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {
+                let request = head
                 let answer = try await underLease(of: data) { () throws(TransferFailure) in
                     try await self.upstreams.send(
-                        head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
+                        request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)

@@ -210,6 +210,7 @@ extension WritePipeline {
             return reply
         }
         var reply = await answered(stored, for: context)
+        if let node = data.holder(of: stored) { reply.head.fields[.rockpoolState] = "pending; held=\(node)" }
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply
     }

@@ -1,7 +1,7 @@
 // The outbox of a fleet: what one node asks of it (docs/fleet.md).
 import GRDB
 import Logging
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 extension DataStore {
@@ -13,6 +13,11 @@ extension DataStore {
 
     /// True if queued writes may be sent now: without a fleet, or while the lease of this node holds.
     package var maySend: Bool { replica.map { ($0.log.lease?.end ?? .now) > .now && $0.log.absence == nil } ?? true }
+
+    /// The name of this node if it keeps the operation until the fleet's database is back; nil for any other operation.
+    package func holder(of operation: QueuedWrite) -> String? {
+        operation.sequence >= HeldOperations.first ? membership?.standing.name : nil
+    }
 
     /// True if another node has the operation in flight.
     package func isSentElsewhere(_ sequence: Int64) -> Bool { replica?.isElsewhere(sequence) ?? false }
@@ -59,24 +64,24 @@ extension DataStore {
             let abandoned = try replica.log.run(SharedSchema.abandoned).compactMap { $0.first.flatMap { $0 } }
                 .map { $0.reduce(Int64(0)) { $0 << 8 | Int64($1) } }
             try Self.abandon(abandoned, in: db, now: now)
+            replica.bring(abandoned)
             return abandoned
         }
         guard !taken.isEmpty else { return }
         logger.warning("\(taken.count) writes were being sent by a node that is gone; see rockpool outbox ls --state uncertain")
-        var changes = ForeignChanges()
-        changes.operations = Set(taken)
-        replica.tell(changes)
     }
 
     /// Makes operations of the live writes that a crash of this node has interrupted: once, after the first join.
     private func adoptEarlier() async throws {
         guard held.withLock({ $0.hasEarlierLiveWrites }) else { return }
         let now = clock()
-        let unused = try await queue.commit { try self.adoptLiveWrites(in: $0, now: now) }
+        let unused = try await queue.commit { db in
+            let last = try Int64.fetchOne(db, sql: "SELECT coalesce(max(seq), 0) FROM op") ?? 0
+            let unused = try self.adoptLiveWrites(in: db, now: now)
+            self.replica?.bring(try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq > ?", arguments: [last]))
+            return unused
+        }
         held.withLock { $0.hasEarlierLiveWrites = false }
         try await removeUnnamed(unused)
-        var changes = ForeignChanges()
-        changes.operations = try await Set(reading { try Int64.fetchAll($0, sql: "SELECT seq FROM op WHERE state = 'uncertain'") })
-        replica?.tell(changes)
     }
 }

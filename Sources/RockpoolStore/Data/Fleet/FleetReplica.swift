@@ -118,7 +118,11 @@ final class FleetReplica: CommitPartner {
         let now = ContinuousClock.now
         var feed = FeedApplication(tables, blobs: blobs)
         do {
-            try log.begin(after: position) { try feed.take($0, in: db) }
+            try log.begin(after: position) { items in
+                // The fleet has an outbox already: what this node brings comes after it.
+                if position == 0, feed.last == nil, !items.isEmpty { try HeldOperations.withdraw(in: db) }
+                try feed.take(items, in: db)
+            }
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
@@ -168,17 +172,25 @@ final class FleetReplica: CommitPartner {
 
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }
-        let (changes, tell) = state.withLock { state in
+        let changes = state.withLock { state in
             (state.position, state.elsewhereNow, state.held) = (state.next, state.elsewhere, 0)
-            return (state.brought, state.onChange)
+            return state.brought
         }
         guard !changes.isEmpty else { return }
         try? localIDs.load(changes.localIDs, in: db)
-        tell?(changes)
+        self.tell(changes, in: db)
     }
 
-    /// Tells of changes that this node has made for others.
-    func tell(_ changes: ForeignChanges) { state.withLock(\.onChange)?(changes) }
+    /// Publishes changes before the callers of the transaction are answered: they see them then.
+    private func tell(_ changes: ForeignChanges, in db: Database) {
+        guard let tell = state.withLock(\.onChange) else { return }
+        var changes = changes
+        changes.read(in: db)
+        tell(changes)
+    }
+
+    /// Adds operations that the transaction under way changes for other nodes.
+    func bring(_ sequences: [Int64]) { state.withLock { $0.brought.operations.formUnion(sequences) } }
 
     private func absence(_ absence: SharedLog.Absence) -> PartnerAbsence {
         let detail: String = switch absence {

@@ -1,10 +1,13 @@
 // What has come from other nodes, for the parts that keep state in memory (docs/fleet.md#reads).
+import GRDB
 package import RockpoolCore
 
 /// The rows that a transaction of this node has taken over from others, and those that got other numbers.
 package struct ForeignChanges: Sendable {
     /// The sequences of operations with a new state.
-    package var operations: Set<Int64> = []
+    var operations: Set<Int64> = []
+    /// Those operations, as they are after the transaction.
+    package var writes: [QueuedWrite] = []
     /// Operations that were open and are deleted; or held here under another number before they were handed over.
     package var gone: [QueuedWrite] = []
     /// Local ids that are new, or newly mapped.
@@ -16,10 +19,8 @@ package struct ForeignChanges: Sendable {
 
     package var isEmpty: Bool { operations.isEmpty && gone.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers }
 
-    mutating func add(_ other: ForeignChanges) {
-        operations.formUnion(other.operations)
-        gone += other.gone
-        localIDs.formUnion(other.localIDs)
-        (hasProofs, hasTakers) = (hasProofs || other.hasProofs, hasTakers || other.hasTakers)
+    /// Reads the operations.
+    mutating func read(in db: Database) {
+        writes = operations.sorted().compactMap { try? DataStore.fetch(in: db, where: "seq = ?", [$0]) }
     }
 }

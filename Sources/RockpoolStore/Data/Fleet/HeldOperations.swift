@@ -31,6 +31,21 @@ enum HeldOperations {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM op WHERE seq >= ?", arguments: [first]) ?? 0
     }
 
+    // MARK: joining
+
+    /// Makes held operations of the open ones of an outbox that was never shared; the rest of it is forgotten, since the numbers of the
+    /// fleet take its place.
+    static func withdraw(in db: Database) throws {
+        try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
+        try db.execute(sql: "DELETE FROM op WHERE state IN (\(OperationRow.endedStates)); DELETE FROM sync_log; DELETE FROM conflict;")
+        for old in try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq < ? ORDER BY seq DESC", arguments: [first]) {
+            for sql in renumbering { try db.cachedStatement(sql: sql).execute(arguments: [first + old, old]) }
+            for sql in linking { try db.cachedStatement(sql: sql).execute(arguments: [first + old, old, 0]) }
+        }
+        // In flight when the last run ended.
+        try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
+    }
+
     // MARK: hand-over
 
     /// A row of another node has the id, or the client's key, of a held operation: with the id it is the same operation, which is shared

@@ -1,0 +1,179 @@
+"""The faults of a fleet. Each returns what was measured, or raises `Failed`."""
+
+import os
+import signal
+import time
+
+from fleet import Clients, Failed, Fleet, until
+from postgres import Cluster
+
+LEASE = 15
+
+
+def plain(binary):
+    """S0: what one gateway takes, the other sees and sends; each effect once."""
+    fleet = Fleet(binary, Cluster().url)
+    clients = Clients(fleet, "abab")
+    time.sleep(5)
+    clients.stop()
+    took = fleet.drained(30)
+    if fleet.upstream.overlaps:
+        raise Failed(f"{fleet.upstream.overlaps} attempts of one lane overlapped")
+    return f"{fleet.judge()}; drained in {took:.1f} s; {clients.refused} refused"
+
+
+def killed(binary):
+    """S1: SIGKILL one gateway while it sends, and never start it again."""
+    fleet = Fleet(binary, Cluster().url)
+    fleet.upstream.delay = 0.3
+    clients = Clients(fleet, "aabb")
+    time.sleep(4)
+    fleet.nodes["a"].kill()
+    time.sleep(4)
+    clients.stop()
+    fleet.upstream.delay = 0
+    took = fleet.drained(LEASE + 45)
+    return f"{fleet.judge()}; {took:.1f} s after the death"
+
+
+def stopped(binary):
+    """S2: SIGSTOP one gateway in a transfer, for longer than its lease, then SIGCONT."""
+    fleet = Fleet(binary, Cluster().url)
+    fleet.upstream.delay = 0.5
+    clients = Clients(fleet, "aabb")
+    time.sleep(3)
+    os.kill(fleet.nodes["a"].pid, signal.SIGSTOP)
+    time.sleep(LEASE + 10)
+    fleet.upstream.delay = 0
+    before = len(fleet.upstream.requests)
+    os.kill(fleet.nodes["a"].pid, signal.SIGCONT)
+    time.sleep(2)
+    clients.stop()
+    took = fleet.drained(60)
+    return f"{fleet.judge()}; {len(fleet.upstream.requests) - before} requests after SIGCONT; {took:.1f} s"
+
+
+def partitioned(binary):
+    """S3: one gateway loses the database, not the upstream; it stops sending before the other takes over."""
+    database = Cluster()
+    fleet = Fleet(binary, database.url)
+    fleet.upstream.delay = 30
+    fleet.write("a", "one", "c0-1")
+    until(lambda: any(r[2] == "c0-1" for r in fleet.upstream.requests), 10, "the first attempt")
+    first = fleet.upstream.requests[0]
+    fleet.upstream.delay = 0
+    # The server's side of every connection of the node that sends is stopped: it reaches nothing, and nothing is closed.
+    sender = database.sql("SELECT name FROM rockpool.claim JOIN rockpool.node ON node.id = claim.node LIMIT 1")[0]
+    cut = time.monotonic()
+    for pid in database.sql(f"SELECT pid FROM pg_stat_activity WHERE application_name = 'rockpool/{sender}'"):
+        os.kill(int(pid), signal.SIGSTOP)
+    try:
+        until(lambda: len(fleet.upstream.requests) > 1, 60, "the other gateway takes over")
+    finally:
+        for pid in database.pids():
+            os.kill(pid, signal.SIGCONT)
+    second = fleet.upstream.requests[1]
+    took = fleet.drained(60)
+    return f"{fleet.judge()}; taken over {second[0] - cut:.1f} s after the cut, first attempt {cut - first[0]:.1f} s before; {took:.1f} s"
+
+
+def restarted(binary):
+    """S5: the database is killed and started again; then its connections are ended one after the other."""
+    database = Cluster()
+    fleet = Fleet(binary, database.url)
+    clients = Clients(fleet, "abab")
+    time.sleep(3)
+    before = len(fleet.acknowledged)
+    database.kill()
+    time.sleep(2)
+    database.start()
+    time.sleep(3)
+    for _ in range(5):
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'rockpool/%'")
+        time.sleep(0.7)
+    time.sleep(3)
+    clients.stop()
+    fleet.drained(60)
+    return f"{fleet.judge()}; {before} before the first kill; {clients.refused} refused"
+
+
+def promoted(binary):
+    """S6: the primary dies, its synchronous standby is promoted."""
+    database = Cluster()
+    standby = Cluster(standby_of=database)
+    database.configure("synchronous_standby_names = 'standby'")
+    database.reload()
+    hosts = f"127.0.0.1:{database.port},127.0.0.1:{standby.port}"
+    fleet = Fleet(binary, f"postgresql://postgres@{hosts}/rockpool?sslmode=disable", absence="refuse")
+    clients = Clients(fleet, "abab")
+    time.sleep(4)
+    database.kill()
+    standby.promote()
+    time.sleep(6)
+    after = len(fleet.acknowledged)
+    time.sleep(3)
+    clients.stop()
+    if len(fleet.acknowledged) == after:
+        raise Failed("nothing was acknowledged after the promotion")
+    fleet.drained(60)
+    kept = int(standby.sql("SELECT count(*) FROM rockpool.item WHERE tbl = 'op' AND part = 0 AND data IS NOT NULL")[0])
+    if kept < len(fleet.acknowledged):
+        raise Failed(f"{kept} operations are there, {len(fleet.acknowledged)} were acknowledged")
+    return fleet.judge()
+
+
+def unwarranted(binary):
+    """S8: the standby is cut off, and the waits of our commits are cancelled: PostgreSQL says COMMIT, with a warning."""
+    database = Cluster()
+    standby = Cluster(standby_of=database)
+    database.configure("synchronous_standby_names = 'standby'")
+    database.reload()
+    fleet = Fleet(binary, database.url, absence="refuse", nodes="a")
+    if fleet.write("a", "one", "c0-1") != 202:
+        raise Failed("no acknowledgement while the standby was there")
+    standby.kill()
+    time.sleep(1)
+    clients = Clients(fleet, "aa")
+    before = len(fleet.acknowledged)
+    for _ in range(20):
+        database.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        time.sleep(0.2)
+    clients.stop()
+    given = len(fleet.acknowledged) - before
+    if given:
+        raise Failed(f"{given} writes were acknowledged without the standby")
+    return f"{clients.refused} refused, none acknowledged"
+
+
+def spilled(binary):
+    """S10: the database is away for a while; both gateways keep what they take, and hand it over."""
+    database = Cluster()
+    fleet = Fleet(binary, database.url)
+    clients = Clients(fleet, "abab")
+    time.sleep(2)
+    database.kill()
+    time.sleep(12)
+    before = len(fleet.acknowledged)
+    sent = len(fleet.upstream.requests)
+    time.sleep(4)
+    if len(fleet.acknowledged) == before:
+        raise Failed("nothing was taken while the database was away")
+    if len(fleet.upstream.requests) > sent:
+        raise Failed("something was sent while the database was away")
+    database.start()
+    time.sleep(3)
+    clients.stop()
+    took = fleet.drained(60)
+    return f"{fleet.judge()}; drained in {took:.1f} s"
+
+
+SCENARIOS = {
+    "S0": plain,
+    "S1": killed,
+    "S2": stopped,
+    "S3": partitioned,
+    "S5": restarted,
+    "S6": promoted,
+    "S8": unwarranted,
+    "S10": spilled,
+}
