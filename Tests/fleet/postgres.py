@@ -96,11 +96,13 @@ class Cluster:
             except ProcessLookupError:
                 pass
         time.sleep(0.2)
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        # Without a parent that waits for it, the process stays as a zombie, and PostgreSQL takes its lock files for those of a live one.
+        for file in [self.data / "postmaster.pid", *self.scratch.glob(".s.PGSQL.*")]:
+            file.unlink(missing_ok=True)
 
-    def pause(self, isPaused=True):
+    def pause(self, is_paused=True):
         for pid in self.pids():
-            os.kill(pid, signal.SIGSTOP if isPaused else signal.SIGCONT)
+            os.kill(pid, signal.SIGSTOP if is_paused else signal.SIGCONT)
 
     def sql(self, text, database="rockpool"):
         """The first column of every row."""

@@ -17,8 +17,6 @@ package final class DataStore: Sendable {
         var tidied = 0
         /// Upstreams that have accepted any credential.
         var takingCredentials: Set<String> = []
-        /// True in a fleet until the live writes that a crash has interrupted are operations.
-        var hasEarlierLiveWrites = true
     }
 
     let directory: String
@@ -168,7 +166,11 @@ package final class DataStore: Sendable {
                 // In a fleet, both belong to a transaction of the fleet.
                 if replica == nil { try Self.recover(in: db, now: now) }
                 try ShareSums.begin(in: db, with: sums)
-                if let replica { try replica.begin(on: db) } else { unused = try adoptLiveWrites(in: db, now: now) }
+                if let replica { try replica.begin(on: db) }
+                // In a fleet, what they become is handed over like a write that was accepted while the shared database was away.
+                try replica?.beginAlone(in: db)
+                unused = try adoptLiveWrites(in: db, now: now)
+                try replica?.endAlone(in: db)
                 try localIDs.load(in: db)
                 let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }

@@ -127,10 +127,11 @@ final class SharedLog: Sendable {
     }
 
     /// Commits.
+    /// - Parameter isNews: true to wake the other nodes, which poll as well.
     /// - Throws: `Absence`; the commit may have happened.
-    func commit() throws {
+    func commit(notifying isNews: Bool) throws {
         guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
-        _ = try failing { try connection.run("NOTIFY rockpool; COMMIT", within: Self.patience) }
+        _ = try failing { try connection.run(isNews ? "NOTIFY rockpool; COMMIT" : "COMMIT", within: Self.patience) }
         // A cancelled wait for the standby is no error to PostgreSQL: it warns, and the commit may be gone after a promotion.
         guard connection.lastWarnings.isEmpty else {
             let warning = PostgreSQLError.warned(connection.lastWarnings.joined(separator: "; "))

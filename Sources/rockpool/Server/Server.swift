@@ -58,6 +58,8 @@ struct Server: Sendable {
             accessLog: AccessLog().write)
         engine.traces.setVersion(Version.number)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
+        // Before the outbox is read: nothing that comes in between is missed.
+        let feed = FleetFeed(engine: engine)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
@@ -68,7 +70,6 @@ struct Server: Sendable {
             configuration: configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
             inherited: inherited, descriptors: descriptors, logger: logger)
         let replayer = Replayer(engine: engine)
-        let feed = FleetFeed(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine, puller: puller)

@@ -26,7 +26,23 @@ extension DataStore {
     var isFirstNode: Bool { membership?.standing.isFirst ?? true }
 
     /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
-    package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) { replica?.onChange(body) }
+    package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) {
+        replica?.onChange { [weak self] change in
+            if change.hasTakers { Task { try await self?.readTakers() } }
+            body(change)
+        }
+    }
+
+    private func readTakers() async throws {
+        let upstreams = try await reading { try Self.upstreamsTakingCredentials(in: $0) }
+        held.withLock { $0.takingCredentials.formUnion(upstreams) }
+    }
+
+    /// Records that a server of this timeline was used, so that an older one is refused after a restart too.
+    private func keepTimeline() async throws {
+        guard let replica else { return }
+        try await queue.commit(scope: .own) { try replica.keepTimeline(in: $0) }
+    }
 
     /// Reads what other nodes have committed. No effect without a fleet.
     /// - Parameter age: nothing is read if that was done less than this ago.
@@ -43,7 +59,7 @@ extension DataStore {
             do {
                 switch notice {
                 case .joined:
-                    try await self.adoptEarlier()
+                    try await self.keepTimeline()
                     try await self.takeOver()
                 case .changed: try await self.catchUp()
                 case .expired: try await self.takeOver()
@@ -63,25 +79,15 @@ extension DataStore {
                 [.text(replica.node)])
             let abandoned = try replica.log.run(SharedSchema.abandoned).compactMap { $0.first.flatMap { $0 } }
                 .map { $0.reduce(Int64(0)) { $0 << 8 | Int64($1) } }
-            try Self.abandon(abandoned, in: db, now: now)
+            for sequence in abandoned {
+                let state = try String.fetchOne(db, sql: "SELECT state FROM op WHERE seq = ?", arguments: [sequence])
+                if state == OperationState.inflight.rawValue { try Self.abandon([sequence], in: db, now: now) }
+                try db.execute(sql: "DELETE FROM fleet_claim WHERE seq = ?", arguments: [sequence])
+            }
             replica.bring(abandoned)
             return abandoned
         }
         guard !taken.isEmpty else { return }
         logger.warning("\(taken.count) writes were being sent by a node that is gone; see rockpool outbox ls --state uncertain")
-    }
-
-    /// Makes operations of the live writes that a crash of this node has interrupted: once, after the first join.
-    private func adoptEarlier() async throws {
-        guard held.withLock({ $0.hasEarlierLiveWrites }) else { return }
-        let now = clock()
-        let unused = try await queue.commit { db in
-            let last = try Int64.fetchOne(db, sql: "SELECT coalesce(max(seq), 0) FROM op") ?? 0
-            let unused = try self.adoptLiveWrites(in: db, now: now)
-            self.replica?.bring(try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq > ?", arguments: [last]))
-            return unused
-        }
-        held.withLock { $0.hasEarlierLiveWrites = false }
-        try await removeUnnamed(unused)
     }
 }

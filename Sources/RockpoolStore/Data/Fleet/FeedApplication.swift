@@ -34,10 +34,16 @@ struct FeedApplication {
     /// Call it after the last page.
     /// - Throws: the error of an item that cannot be applied.
     mutating func finish(in db: Database) throws {
-        guard let item = waiting.first else { return }
+        let left = waiting.filter { $0.part == 0 }
         waiting = []
-        try Self.withoutTriggers(in: db) { try apply(item, in: db, orWait: false) }
+        guard !left.isEmpty else { return }
+        try Self.withoutTriggers(in: db) {
+            for item in left { try apply(item, in: db, orWait: false) }
+        }
     }
+
+    /// A body came before the row that it belongs to.
+    private struct RowIsMissing: Error {}
 
     private static func withoutTriggers(in db: Database, _ body: () throws -> Void) throws {
         let connection = unsafe UnsafeMutableRawPointer(db.sqliteConnection)
@@ -72,6 +78,8 @@ struct FeedApplication {
             }
             guard orWait else { throw error }
             return waiting.append(item)
+        } catch is RowIsMissing {
+            return waiting.append(item)
         }
         note(item, key: key)
     }
@@ -80,7 +88,9 @@ struct FeedApplication {
         if part > 0 {
             guard part <= table.heavy.count else { return }
             let values = [row[table.heavy[part - 1]]] + key.values.map(\.value)
-            return try db.cachedStatement(sql: table.update(ofPart: part)).execute(arguments: StatementArguments(values))
+            try db.cachedStatement(sql: table.update(ofPart: part)).execute(arguments: StatementArguments(values))
+            guard db.changesCount > 0 else { throw RowIsMissing() }
+            return
         }
         let known = Set(table.keys + table.columns)
         let values = row.values.filter { known.contains($0.name) }
@@ -120,7 +130,7 @@ struct FeedApplication {
         case "id_map":
             if let id = String.fromDatabaseValue(key["local_id"]) { changes.localIDs.insert(id) }
         case "proved": changes.hasProofs = true
-        case "total": changes.hasTakers = true
+        case "total": changes.hasTakers = String.fromDatabaseValue(key["name"]) != "delivered"
         default: break
         }
     }

@@ -78,7 +78,7 @@ final class FleetMembership: Sendable {
                     replica.logger.warning("the fleet's database is away", metadata: ["reason": "\(detail)"])
                     said = detail
                 }
-                if replica.log.absence == nil || !(error is Ended) { replica.log.offline(.away(detail)) }
+                if replica.log.absence != .fenced { replica.log.offline(.away(detail)) }
             }
             if !isStopping { Self.sleep(Self.pause) }
         }
@@ -107,6 +107,7 @@ final class FleetMembership: Sendable {
         }
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
+        replica.saw(timeline: standing.timeline)
         replica.log.online(try server.connect(), lease: lease, isLazy: standing.isLazy)
         state.withLock { $0.facts = FleetStanding(node: replica.node, name: name, survivesHost: standing.isSynchronous, timeline: standing.timeline) }
         replica.logger.notice(

@@ -65,7 +65,7 @@ final class FleetReplica: CommitPartner {
         let tables = try ReplicatedTable.all(in: db)
         for table in tables { try db.execute(sql: table.capture) }
         let row = try Row.fetchOne(db, sql: "SELECT position, timeline FROM fleet_state")
-        let elsewhere = try Self.elsewhere(than: node, in: db)
+        let elsewhere = try elsewhere(in: db)
         let held = try HeldOperations.count(in: db)
         state.withLock { state in
             (state.tables, state.elsewhere, state.elsewhereNow, state.held) = (tables, elsewhere, elsewhere, held)
@@ -92,8 +92,11 @@ final class FleetReplica: CommitPartner {
         return node
     }
 
-    private static func elsewhere(than node: String, in db: Database) throws -> Set<Int64> {
-        try Set(Int64.fetchAll(db.cachedStatement(sql: "SELECT seq FROM fleet_claim WHERE node <> ?"), arguments: [node]))
+    /// Returns the operations that this node does not have in flight itself under its present lease: those of an earlier lease wait for
+    /// `takeOver`.
+    private func elsewhere(in db: Database) throws -> Set<Int64> {
+        let statement = try db.cachedStatement(sql: "SELECT seq FROM fleet_claim WHERE node <> ? OR epoch <> ?")
+        return try Set(Int64.fetchAll(statement, arguments: [node, log.lease?.epoch ?? 0]))
     }
 
     // MARK: facts
@@ -150,7 +153,7 @@ final class FleetReplica: CommitPartner {
             for hash in shipment.bodies { try blobs.share(hash) }
             for hash in shipment.goneBodies { try blobs.unshare(hash) }
             let last = try log.ship(shipment.items, released: shipment.released, claimed: shipment.claimed)
-            let elsewhere = try Self.elsewhere(than: node, in: db)
+            let elsewhere = try elsewhere(in: db)
             let next = state.withLock { state in
                 state.next = max(state.next, last ?? 0)
                 state.elsewhere = elsewhere
@@ -161,7 +164,7 @@ final class FleetReplica: CommitPartner {
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
-        do { try log.commit() } catch let absence as SharedLog.Absence {
+        do { try log.commit(notifying: !shipment.items.isEmpty) } catch let absence as SharedLog.Absence {
             var unknown = self.absence(absence)
             unknown.isUnknown = true
             throw unknown
@@ -234,16 +237,15 @@ final class FleetReplica: CommitPartner {
         return true
     }
 
-    /// True if this node may record what became of an operation in flight: it has leased it, and was not fenced since.
+    /// True if this node may record what became of an operation in flight: it has leased it, and was not fenced since; or no node has it.
     func owns(_ sequence: Int64, in db: Database) throws -> Bool {
-        guard let epoch = state.withLock({ $0.leased[sequence] }) else { return false }
+        let epoch = state.withLock { $0.leased[sequence] ?? 0 }
         return try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM fleet_claim WHERE seq = ? AND node = ? AND epoch = ?)"),
+            db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM fleet_claim WHERE seq = ? AND NOT (node = ? AND epoch = ?))"),
             arguments: [sequence, node, epoch]) ?? false
     }
 
-    func setTimeline(_ timeline: Int64, in db: Database) throws {
-        try db.execute(sql: "UPDATE fleet_state SET timeline = ?", arguments: [timeline])
-        state.withLock { $0.timeline = timeline }
-    }
+    func saw(timeline: Int64) { state.withLock { $0.timeline = max($0.timeline, timeline) } }
+
+    func keepTimeline(in db: Database) throws { try db.execute(sql: "UPDATE fleet_state SET timeline = ?", arguments: [timeline]) }
 }

@@ -13,7 +13,7 @@ struct Shipment {
     var bodies: [Data] = []
     var goneBodies: [Data] = []
 
-    /// Reads the rows that `fleet_change` names.
+    /// Reads the rows that `fleet_change` names. No part of a row comes twice.
     init(in db: Database, tables: [ReplicatedTable]) throws {
         let known = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
         var numbered: Set<String> = []
@@ -26,6 +26,8 @@ struct Shipment {
             try add(table, part: part, marks: Array(marks.prefix(table.keys.count)), in: db)
             if ReplicatedTable.numbered.contains(name) { numbered.insert(name) }
         }
+        var seen: Set<[UInt8]> = []
+        items = items.filter { seen.insert([UInt8(truncatingIfNeeded: $0.part)] + Array($0.table.utf8) + [0] + $0.key).inserted }
         for name in ReplicatedTable.numbered where numbered.contains(name) {
             let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [name]) ?? 0
             let row = RowBytes([("name", name.databaseValue), ("seq", last.databaseValue)])
@@ -48,6 +50,10 @@ struct Shipment {
                 state: String.fromDatabaseValue(row["state"]) ?? "")
         }
         items.append(item)
+        // With a row, its bodies are gone.
+        if row == nil, part == 0 {
+            items += table.heavy.indices.map { SharedItem(table: table.name, key: key.encoded, part: $0 + 1) }
+        }
         if table.name == "fleet_claim", let number { try addClaim(of: number, row, in: db) }
     }
 
