@@ -9,8 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 from postgres import Cluster  # noqa: E402
-from server import Server  # noqa: E402
 from upstream import Upstream  # noqa: E402
+
+from server import Server  # noqa: E402
 
 
 class Failed(Exception):

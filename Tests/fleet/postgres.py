@@ -42,9 +42,26 @@ class Cluster:
             hba = self.data / "pg_hba.conf"
             hba.write_text(hba.read_text() + "host replication all 127.0.0.1/32 trust\n")
         else:
-            self.run("pg_basebackup", "-h", "127.0.0.1", "-p", standby_of.port, "-U", "postgres", "-D", self.data, "-R", "-X", "stream", "-c", "fast")
+            self.run(
+                "pg_basebackup",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                standby_of.port,
+                "-U",
+                "postgres",
+                "-D",
+                self.data,
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+            )
             self.configure(f"primary_conninfo = 'host=127.0.0.1 port={standby_of.port} user=postgres application_name=standby'")
-        self.configure(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.scratch}'\nshared_buffers = 32MB")
+        self.configure(
+            f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.scratch}'\nshared_buffers = 32MB"
+        )
         self.start()
         if standby_of is None:
             self.sql("CREATE DATABASE rockpool", database="postgres")

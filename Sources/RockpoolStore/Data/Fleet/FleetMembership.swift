@@ -109,7 +109,10 @@ final class FleetMembership: Sendable {
         try connection.run("LISTEN rockpool", within: .seconds(5))
         replica.saw(timeline: standing.timeline)
         replica.log.online(try server.connect(), lease: lease, isLazy: standing.isLazy)
-        state.withLock { $0.facts = FleetStanding(node: replica.node, name: name, survivesHost: standing.isSynchronous, timeline: standing.timeline) }
+        state.withLock { state in
+            (state.facts.node, state.facts.name) = (replica.node, name)
+            (state.facts.survivesHost, state.facts.timeline) = (standing.isSynchronous, standing.timeline)
+        }
         replica.logger.notice(
             "joined the fleet", metadata: ["node": "\(name)", "epoch": "\(lease.epoch)", "survives_host": "\(standing.isSynchronous)"])
         onJoin()
@@ -125,7 +128,8 @@ final class FleetMembership: Sendable {
         }
         let rows = try connection.run(
             """
-            INSERT INTO rockpool.node (id, name, epoch, expires, version, release) VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3, $4)
+            INSERT INTO rockpool.node (id, name, epoch, expires, version, release)
+                VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3, $4)
             ON CONFLICT (id) DO UPDATE SET epoch = node.epoch + 1, fenced = false, name = excluded.name, expires = excluded.expires,
                 version = excluded.version, release = excluded.release
             RETURNING epoch::text
@@ -134,7 +138,9 @@ final class FleetMembership: Sendable {
         return NodeLease(epoch: epoch, renewedAt: now)
     }
 
-    private func renew(_ lease: NodeLease, on connection: PostgreSQLConnection) throws(PostgreSQLError) -> (isHeld: Bool, hasExpired: Bool) {
+    private func renew(
+        _ lease: NodeLease, on connection: PostgreSQLConnection
+    ) throws(PostgreSQLError) -> (isHeld: Bool, hasExpired: Bool) {
         let rows = try connection.run(
             """
             WITH own AS (UPDATE rockpool.node SET expires = clock_timestamp() + interval '15 s', position = $3, held = $4
@@ -173,7 +179,9 @@ final class FleetMembership: Sendable {
             if let last, last > replica.position { notify(.changed) } else { replica.looked(at: now) }
             _ = try connection.notified(within: Self.pollInterval)
         }
-        try connection.run("UPDATE rockpool.node SET fenced = true, expires = clock_timestamp() WHERE id = '\(replica.node)' AND epoch = \(lease.epoch)", within: .seconds(2))
+        try connection.run(
+            "UPDATE rockpool.node SET fenced = true, expires = clock_timestamp() WHERE id = $1 AND epoch = $2",
+            [.text(replica.node), .number(lease.epoch)], within: .seconds(2))
     }
 
     private static func sleep(_ span: Duration) {

@@ -73,7 +73,9 @@ struct ReplicatedTable: Sendable {
         let parts = [0] + heavy.indices.map { $0 + 1 }
         return parts.map { part in
             let isThere = part == 0 ? filter : " WHERE \(heavy[part - 1]) IS NOT NULL"
-            return "INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks) FROM main.\(name)\(isThere);"
+            return """
+                INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks) FROM main.\(name)\(isThere);
+                """
         }.joined(separator: "\n")
     }
 

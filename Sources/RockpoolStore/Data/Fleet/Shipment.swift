@@ -74,6 +74,7 @@ struct Shipment {
             return items.append(SharedItem(table: "blob", key: key, part: 0))
         }
         bodies.append(hash)
-        items.append(SharedItem(table: "blob", key: key, part: 0, data: RowBytes([("sha", mark), ("length", length.databaseValue)]).encoded))
+        let row = RowBytes([("sha", mark), ("length", length.databaseValue)])
+        items.append(SharedItem(table: "blob", key: key, part: 0, data: row.encoded))
     }
 }
