@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
+from relay import Relay  # noqa: E402
 from postgres import Cluster  # noqa: E402
 from upstream import Upstream  # noqa: E402
 
@@ -29,18 +30,27 @@ def until(condition, seconds, what):
 
 
 class Fleet:
-    def __init__(self, binary, database, *, nodes="ab", absence="local", processing="2s"):
+    """`servers`: PostgreSQL's clusters, of which every node gets every address. Each node has lines of its own to them and to the upstream."""
+
+    def __init__(self, binary, *servers, nodes="ab", absence="local", processing="2s", environment=None, relayed=True):
         self.upstream = Upstream()
         self.acknowledged, self.lock = [], threading.Lock()
-        self.nodes = {}
+        self.nodes, self.database, self.line = {}, {}, {}
         for name in nodes:
+            self.database[name] = [Relay(server.port) for server in servers]
+            self.line[name] = Relay(self.upstream.port)
+            # Behind a relay a dead server still accepts connections, where libpq goes on with the next address only after a refusal.
+            places = ",".join(f"127.0.0.1:{end.port}" for end in (self.database[name] if relayed else servers))
+            url = f"postgresql://postgres@{places}/rockpool?sslmode=disable"
             self.nodes[name] = Server(
                 binary,
-                self.upstream.port,
-                outbox=f'store: postgresql, url: "{database}", node: {name}, when_unreachable: {absence}',
+                self.line[name].port,
+                outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {absence}',
                 upstream=f"idempotency: {{ honoured: yes, max_processing: {processing} }}",
                 patience="connect: 1s, first_byte: 30s, idle: 30s",
+                environment=(environment or {}).get(name),
             )
+        until(lambda: all("joined the fleet" in server.log for server in self.nodes.values()), 15, "every node joins the fleet")
 
     def write(self, node, entity, value, timeout=15, wait=False):
         """Returns the status; None without an answer."""
@@ -69,6 +79,10 @@ class Fleet:
     def judge(self):
         """Raises `Failed` when an acknowledged write is lost or doubled, or a client's order is broken."""
         effects = self.upstream.effects()
+        for name, server in self.nodes.items():
+            for line in server.log.splitlines():
+                if " error " in line and "SQLite error" in line:
+                    raise Failed(f"node {name}: {line[:300]}")
         lost = self.missing()
         doubled = [(path, v) for path, values in effects.items() for v in set(values) if values.count(v) > 1]
         if lost:

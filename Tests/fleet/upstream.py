@@ -1,6 +1,8 @@
 """An API that keeps, for each entity, the list of the values that it was sent: nothing is lost, doubled or out of order unseen."""
 
 import json
+import select
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +16,8 @@ class Upstream:
         self.lock = threading.Lock()
         self.running = {}
         self.overlaps = 0
+        # When a client gave up before its answer.
+        self.broken = []
         upstream = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -29,6 +33,15 @@ class Upstream:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def pause(self):
+                """Waits for the delay; ends when the client goes."""
+                end = time.monotonic() + upstream.delay
+                while (left := end - time.monotonic()) > 0:
+                    if select.select([self.connection], [], [], min(left, 0.1))[0] and not self.connection.recv(1, socket.MSG_PEEK):
+                        with upstream.lock:
+                            upstream.broken.append(time.monotonic())
+                        return
 
             def do_GET(self):
                 if upstream.isAway:
@@ -49,8 +62,10 @@ class Upstream:
                         upstream.answers[key] = value
                         upstream.lists.setdefault(self.path, []).append(value)
                 try:
-                    time.sleep(upstream.delay)
+                    self.pause()
                     self.answer(200, {"kept": value})
+                except OSError:
+                    self.close_connection = True
                 finally:
                     with upstream.lock:
                         upstream.running[self.path] -= 1

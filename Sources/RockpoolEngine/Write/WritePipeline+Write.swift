@@ -254,6 +254,7 @@ extension WritePipeline {
                 Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept; \(Problem.roomAdvice)"),
                 context: &context)
         }
+        if case DataStoreError.away = error { return refuse(Problem(.notQueueable, detail: "\(error)", retryAfter: 5), context: &context) }
         logger.failed("outbox failed", error: error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"

@@ -36,7 +36,7 @@ package enum DataStoreError: Error, Equatable {
     case conflictDecided(id: String)
     /// The disk or the database failed (503).
     case unavailable(String)
-    /// The fleet's database is away: nothing has changed, and nothing shared can (503).
+    /// The fleet's database is away, so that nothing shared can change; if the detail says so, it may have kept what was asked for (503).
     case away(String)
 }
 

@@ -52,6 +52,13 @@ extension DataStore {
         try await queue.commit { _ in }
     }
 
+    /// Returns the nodes of the fleet, by name; none without a fleet.
+    /// - Throws: `.away`.
+    package func fleetNodes() async throws -> [FleetNode] {
+        guard let replica else { return [] }
+        return try await queue.commit { _ in try replica.log.run(FleetNode.selection).compactMap(FleetNode.init) }
+    }
+
     /// Answers the notices of the membership's thread.
     func heed(_ notice: FleetMembership.Notice) {
         Task { [weak self] in

@@ -51,16 +51,15 @@ final class FleetReplica: CommitPartner {
     func begin(on db: Database) throws {
         try db.execute(
             sql: """
-                CREATE TEMP TABLE fleet_change (
-                    n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3, UNIQUE (tbl, part, k1, k2, k3));
+                CREATE TEMP TABLE fleet_change (n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3);
                 CREATE TEMP TRIGGER fleet_landed AFTER UPDATE OF state ON main.op WHEN old.state = 'inflight' AND new.state <> 'inflight'
                     BEGIN DELETE FROM fleet_claim WHERE seq = new.seq; END;
                 CREATE TEMP TRIGGER fleet_blob_came AFTER INSERT ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
-                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
                 CREATE TEMP TRIGGER fleet_blob_moved AFTER UPDATE OF blob_sha, seq ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
-                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
                 CREATE TEMP TRIGGER fleet_blob_went AFTER DELETE ON main.blob BEGIN
-                    INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, old.sha, '', ''; END;
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, old.sha, '', ''; END;
                 """)
         let tables = try ReplicatedTable.all(in: db)
         for table in tables { try db.execute(sql: table.capture) }
@@ -135,7 +134,7 @@ final class FleetReplica: CommitPartner {
         if position == 0, feed.last == nil {
             // The first node of a fleet brings the outbox that it has.
             for table in tables { try db.execute(sql: table.captureAll) }
-            try db.execute(sql: "INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
+            try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
         }
         for (held, sequence) in try HeldOperations.handOver(in: db) {
             brought.gone.append(held)
@@ -165,9 +164,8 @@ final class FleetReplica: CommitPartner {
             throw self.absence(absence)
         }
         do { try log.commit(notifying: !shipment.items.isEmpty) } catch let absence as SharedLog.Absence {
-            var unknown = self.absence(absence)
-            unknown.isUnknown = true
-            throw unknown
+            guard case .away(let detail) = absence else { throw self.absence(absence) }
+            throw PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
         }
     }
 

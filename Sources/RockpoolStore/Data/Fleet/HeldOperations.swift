@@ -74,6 +74,10 @@ enum HeldOperations {
             for sql in renumbering { try db.cachedStatement(sql: sql).execute(arguments: [new, old]) }
             let start = handed.first?.sequence ?? new
             for sql in linking { try db.cachedStatement(sql: sql).execute(arguments: [new, old, start]) }
+            // A copy that the write was based on came with it, and its row has no number.
+            try db.cachedStatement(
+                sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq = ? AND base_sha IS NOT NULL"
+            ).execute(arguments: [new])
             handed.append((operation, new))
         }
         for old in try Int64.fetchAll(db, sql: "SELECT n FROM sync_log WHERE n >= ? ORDER BY n", arguments: [first]) {

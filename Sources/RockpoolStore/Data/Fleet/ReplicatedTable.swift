@@ -36,13 +36,14 @@ struct ReplicatedTable: Sendable {
 
     // MARK: capture
 
-    /// Temporary triggers that note in `fleet_change` which parts of which rows have changed.
+    /// Temporary triggers that note in `fleet_change` which parts of which rows have changed. The same may be noted twice: within a trigger,
+    /// the conflict clause of the outer statement would replace an `OR IGNORE`.
     var capture: String {
         func note(_ row: String, part: Int, when condition: String? = nil) -> String {
             let marks = (0..<3).map { $0 < keys.count ? "\(row).\(keys[$0])" : "''" }.joined(separator: ", ")
             let conditions = [condition, self.condition?.replacing("ROW", with: row)].compactMap(\.self)
             let filter = conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))"
-            return "INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks)\(filter);"
+            return "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks)\(filter);"
         }
         let bodies = heavy.indices.map { note("new", part: $0 + 1, when: "new.\(heavy[$0]) IS NOT NULL") }.joined(separator: "\n")
         let isMoved = keys.map { "old.\($0) IS NOT new.\($0)" }.joined(separator: " OR ")
@@ -74,7 +75,7 @@ struct ReplicatedTable: Sendable {
         return parts.map { part in
             let isThere = part == 0 ? filter : " WHERE \(heavy[part - 1]) IS NOT NULL"
             return """
-                INSERT OR IGNORE INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks) FROM main.\(name)\(isThere);
+                INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT '\(name)', \(part), \(marks) FROM main.\(name)\(isThere);
                 """
         }.joined(separator: "\n")
     }

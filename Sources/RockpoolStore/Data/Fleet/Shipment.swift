@@ -17,7 +17,8 @@ struct Shipment {
     init(in db: Database, tables: [ReplicatedTable]) throws {
         let known = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
         var numbered: Set<String> = []
-        let noted = try Row.fetchAll(db.cachedStatement(sql: "SELECT tbl, part, k1, k2, k3 FROM temp.fleet_change ORDER BY n"))
+        let noted = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT tbl, part, k1, k2, k3 FROM temp.fleet_change GROUP BY 1, 2, 3, 4, 5 ORDER BY min(n)"))
         for row in noted {
             let (name, part): (String, Int) = (row["tbl"], row["part"])
             let marks = (0..<3).map { row[$0 + 2] as DatabaseValue }
