@@ -1,6 +1,7 @@
 """Two gateways that share one outbox, their clients, and what must hold at the end."""
 
 import http.client
+import shutil
 import sys
 import threading
 import time
@@ -32,7 +33,8 @@ def until(condition, seconds, what):
 class Fleet:
     """`servers`: PostgreSQL's clusters, of which every node gets every address. Each node has lines of its own to them and to the upstream."""
 
-    def __init__(self, binary, *servers, nodes="ab", absence="local", processing="2s", environment=None, relayed=True):
+    def __init__(self, binary, *servers, nodes="ab", absence="local", processing="2s", environment=None, relayed=True,
+                 patience="connect: 1s, first_byte: 30s, idle: 30s"):
         self.upstream = Upstream()
         self.acknowledged, self.lock = [], threading.Lock()
         self.nodes, self.database, self.line = {}, {}, {}
@@ -47,9 +49,16 @@ class Fleet:
                 self.line[name].port,
                 outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {absence}',
                 upstream=f"idempotency: {{ honoured: yes, max_processing: {processing} }}",
-                patience="connect: 1s, first_byte: 30s, idle: 30s",
+                patience=patience,
                 environment=(environment or {}).get(name),
+                start=False,
             )
+            server, first = self.nodes[name], next(iter(self.nodes.values()))
+            if server is not first:
+                # The nodes of a fleet have one secret.
+                Path(server.scratch, "state").mkdir(mode=0o700)
+                shutil.copy(Path(first.scratch, "state/install-key"), Path(server.scratch, "state/install-key"))
+            server.start()
         until(lambda: all("joined the fleet" in server.log for server in self.nodes.values()), 15, "every node joins the fleet")
 
     def write(self, node, entity, value, timeout=15, wait=False):

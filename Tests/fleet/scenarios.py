@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from fleet import Clients, Failed, Fleet, until
+from fleet import Clients, Failed, Fleet, discard, until
 from postgres import Cluster
 
 LEASE = 15
@@ -34,6 +34,22 @@ def killed(binary):
     fleet.upstream.delay = 0
     took = fleet.drained(LEASE + 45)
     return f"{fleet.judge()}; {took:.1f} s after the death"
+
+
+def killed_at(binary):
+    """S1k: one gateway kills itself between two steps of accepting, sending and recording a write."""
+    said = []
+    for point in ("K4", "K5", "K6", "K10", "K11", "K12"):
+        fleet = Fleet(binary, Cluster(), environment={"a": {"ROCKPOOL_KILL_AT": f"{point}:10"}})
+        clients = Clients(fleet, "aabb")
+        until(lambda fleet=fleet: not fleet.nodes["a"].alive, 30, f"the end at {point}")
+        time.sleep(1)
+        clients.stop()
+        took = fleet.drained(LEASE + 45)
+        fleet.judge()
+        said.append(f"{point} {took:.0f} s")
+        discard()
+    return f"0 lost, 0 doubled, in order; drained after {', '.join(said)}"
 
 
 def stopped(binary):
@@ -76,6 +92,19 @@ def partitioned(binary):
         link.mend()
     took = fleet.drained(60)
     return f"{fleet.judge()}; given up {gave_up:.1f} s after the cut, taken over after {second:.1f} s; {took:.1f} s"
+
+
+def away(binary):
+    """S4: one gateway is cut off from the upstream, and the other delivers what it takes."""
+    fleet = Fleet(binary, Cluster(), patience="connect: 1s, first_byte: 2s, idle: 2s")
+    clients = Clients(fleet, "aabb")
+    time.sleep(3)
+    fleet.line["a"].cut()
+    time.sleep(8)
+    clients.stop()
+    took = fleet.drained(60)
+    fleet.line["a"].mend()
+    return f"{fleet.judge()}; drained in {took:.1f} s without the line of one"
 
 
 def restarted(binary):
@@ -121,6 +150,51 @@ def promoted(binary):
     if kept < len(fleet.acknowledged):
         raise Failed(f"{kept} operations are there, {len(fleet.acknowledged)} were acknowledged")
     return fleet.judge()
+
+
+def lost(binary):
+    """S7: the primary dies and a standby that it did not wait for is promoted: the loss is counted and said."""
+    database = Cluster()
+    standby = Cluster(standby_of=database)
+    fleet = Fleet(binary, database, standby, absence="refuse", relayed=False)
+    fleet.write("a", "one", "c0-1")
+    time.sleep(2)
+    standby.pause()
+    for n in range(2, 6):
+        if fleet.write("a", "one", f"c0-{n}") != 202:
+            raise Failed("no acknowledgement without a standby")
+    database.kill()
+    standby.pause(False)
+    standby.promote()
+    until(lambda: all("lacks changes" in server.log for server in fleet.nodes.values()), 20, "both gateways say what is lost")
+    if fleet.write("a", "one", "c0-9") == 202:
+        raise Failed("a write was acknowledged by the older copy")
+    line = next(line for line in fleet.nodes["a"].log.splitlines() if "lacks changes" in line)
+    return f"refused and said: {line[line.index('lacks'):][:80]}"
+
+
+def divided(binary):
+    """S9: the standby is promoted while the old primary lives: nothing is acknowledged by the old one."""
+    database = Cluster()
+    standby = Cluster(standby_of=database)
+    database.configure("synchronous_standby_names = 'standby'")
+    database.reload()
+    fleet = Fleet(binary, database, standby, absence="refuse", relayed=False)
+    clients = Clients(fleet, "abab")
+    time.sleep(3)
+    standby.promote()
+    # The commits of the old one wait for ever: the gateways give them up, and find the new one.
+    time.sleep(15)
+    before = len(fleet.acknowledged)
+    time.sleep(3)
+    clients.stop()
+    if len(fleet.acknowledged) == before:
+        raise Failed("nothing was acknowledged by the new primary")
+    took = fleet.drained(60)
+    kept = int(standby.sql("SELECT count(*) FROM rockpool.item WHERE tbl = 'op' AND part = 0 AND data IS NOT NULL")[0])
+    if kept < len(fleet.acknowledged):
+        raise Failed(f"{kept} operations at the new primary, {len(fleet.acknowledged)} were acknowledged")
+    return f"{fleet.judge()}; {took:.1f} s"
 
 
 def unwarranted(binary):
@@ -171,10 +245,14 @@ def spilled(binary):
 SCENARIOS = {
     "S0": plain,
     "S1": killed,
+    "S1k": killed_at,
     "S2": stopped,
     "S3": partitioned,
+    "S4": away,
     "S5": restarted,
     "S6": promoted,
+    "S7": lost,
     "S8": unwarranted,
+    "S9": divided,
     "S10": spilled,
 }

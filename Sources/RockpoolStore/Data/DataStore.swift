@@ -1,4 +1,5 @@
 // The data store: an acknowledged write is never lost (docs/storage.md#directories, docs/storage.md#durability).
+import Crypto
 import FoundationEssentials
 import GRDB
 package import Logging
@@ -189,7 +190,8 @@ package final class DataStore: Sendable {
     private func join(_ replica: FleetReplica, _ outbox: OutboxSettings) throws {
         let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
         membership = FleetMembership(
-            replica: replica, url: url, name: outbox.node ?? HostName.own, release: "", clock: clock
+            replica: replica, url: url, name: outbox.node ?? HostName.own,
+            keyMark: Digest.hex(SHA256.hash(data: Array("rockpool fleet".utf8) + installKey)), clock: clock
         ) { [weak self] in self?.heed($0) }
         membership?.start()
     }

@@ -17,7 +17,7 @@ enum SharedSchema {
         CREATE TABLE IF NOT EXISTS rockpool.node (
             id text PRIMARY KEY, name text NOT NULL, epoch bigint NOT NULL, expires timestamptz NOT NULL,
             fenced boolean NOT NULL DEFAULT false, version int NOT NULL, position bigint NOT NULL DEFAULT 0,
-            release text NOT NULL DEFAULT '', held bigint NOT NULL DEFAULT 0
+            held bigint NOT NULL DEFAULT 0
         );
         CREATE SEQUENCE IF NOT EXISTS rockpool.item_number;
         CREATE TABLE IF NOT EXISTS rockpool.item (

@@ -15,7 +15,41 @@ struct SharedServer: Sendable {
         ]
     }
 
-    func connect() throws(PostgreSQLError) -> PostgreSQLConnection { try PostgreSQLConnection(words) }
+    /// One of the servers of the address; nil for what libpq finds by itself.
+    typealias Place = (host: String, port: String)?
+
+    /// The servers of the address. libpq takes the first that answers, which after a promotion may be the old primary.
+    private var places: [Place] {
+        let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" && $0 != "?" }
+        let hosts = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        guard hosts.contains(","), !hosts.contains("%") else { return [nil] }
+        return hosts.split(separator: ",").map { part in
+            let colon = part.lastIndex(of: ":").flatMap { part[$0...].contains("]") ? nil : $0 }
+            let host = part[..<(colon ?? part.endIndex)].filter { $0 != "[" && $0 != "]" }
+            return (String(host), colon.map { String(part[part.index(after: $0)...]) } ?? "5432")
+        }
+    }
+
+    func connect(to place: Place) throws(PostgreSQLError) -> PostgreSQLConnection {
+        try PostgreSQLConnection(words + (place.map { [("host", $0.host), ("port", $0.port)] } ?? []))
+    }
+
+    /// Connects to the primary: of several servers that take writes, that of the highest timeline.
+    /// - Parameter wall: this node's time in milliseconds.
+    /// - Throws: the error of the last server when there is none.
+    func connect(wall: () -> Int64) throws(PostgreSQLError) -> (connection: PostgreSQLConnection, standing: Standing, place: Place) {
+        var best: (connection: PostgreSQLConnection, standing: Standing, place: Place)?
+        var failure = PostgreSQLError.unreachable("the address names no server")
+        for place in places {
+            do throws(PostgreSQLError) {
+                let connection = try connect(to: place)
+                let standing = try Self.standing(of: connection, wall: wall)
+                if standing.timeline > best?.standing.timeline ?? 0 { best = (connection, standing, place) }
+            } catch { failure = error }
+        }
+        guard let best else { throw failure }
+        return best
+    }
 
     /// What a server is, and what its commits survive.
     struct Standing: Sendable, Equatable {

@@ -4,7 +4,7 @@ struct FleetReport: TabularReport, Equatable {
     struct Node: Decodable, Equatable {
         var name: String
         /// True for the node that answers.
-        var `self`: Bool
+        var own: Bool
         var state: String
         var renewedSecondsAgo: Double
         var behind: Int
@@ -22,7 +22,7 @@ struct FleetReport: TabularReport, Equatable {
                 columns: [.text("NODE"), .text("STATE"), .text("LEASE RENEWED"), .text("BEHIND"), .text("IN FLIGHT"), .text("HELD")],
                 rows: items.map { node in
                     [
-                        .init(node.self ? "\(node.name) (this)" : node.name), .init(node.state, node.state == "live" ? .good : .bad),
+                        .init(node.own ? "\(node.name) (this)" : node.name), .init(node.state, node.state == "live" ? .good : .bad),
                         .init("\(Int(max(0, node.renewedSecondsAgo))) s ago"), .init("\(node.behind)"), .init("\(node.inflight)"),
                         .init("\(node.held)", node.held > 0 ? .warning : nil),
                     ]

@@ -15,7 +15,7 @@ struct FleetRoutes {
         let own = data.fleet?.node
         let rows = try await data.fleetNodes().map { node -> JSONValue in
             [
-                "id": .string(node.id), "name": .string(node.name), "self": .bool(node.id == own), "state": .string(node.state.rawValue),
+                "id": .string(node.id), "name": .string(node.name), "own": .bool(node.id == own), "state": .string(node.state.rawValue),
                 "epoch": .integer(node.epoch), "renewedSecondsAgo": .real(node.age), "behind": .integer(node.lag),
                 "held": .integer(node.held), "inflight": .integer(node.inFlight),
             ]

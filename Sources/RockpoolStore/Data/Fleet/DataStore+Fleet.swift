@@ -49,6 +49,7 @@ extension DataStore {
     /// - Throws: `.away`.
     package func catchUp(ifOlderThan age: Duration = .zero) async throws {
         guard let replica, ContinuousClock.now - replica.lookedAt >= age else { return }
+        guard replica.log.absence == nil else { throw DataStoreError.away(membership?.standing.absence ?? "") }
         try await queue.commit { _ in }
     }
 

@@ -25,21 +25,23 @@ final class FleetMembership: Sendable {
 
     private static let pollInterval = Duration.milliseconds(250)
     private static let pause = Duration.milliseconds(500)
+    private static let pruneInterval = Duration.seconds(600)
 
-    private let replica: FleetReplica
+    let replica: FleetReplica
     private let server: SharedServer
+    /// A hash of the installation's secret, which all nodes have in common.
+    let keyMark: String
     private let name: String
-    private let release: String
     private let clock: @Sendable () -> Timestamp
     private let notify: @Sendable (Notice) -> Void
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "rockpool.fleet")
 
     init(
-        replica: FleetReplica, url: String, name: String, release: String, clock: @escaping @Sendable () -> Timestamp,
+        replica: FleetReplica, url: String, name: String, keyMark: String, clock: @escaping @Sendable () -> Timestamp,
         notify: @escaping @Sendable (Notice) -> Void
     ) {
-        (self.replica, self.name, self.release, self.clock, self.notify) = (replica, name, release, clock, notify)
+        (self.replica, self.name, self.keyMark, self.clock, self.notify) = (replica, name, keyMark, clock, notify)
         server = SharedServer(node: name, url: url)
     }
 
@@ -84,14 +86,13 @@ final class FleetMembership: Sendable {
         }
     }
 
-    /// The writer has given up its connection.
-    private struct Ended: Error, CustomStringConvertible {
+    /// The reason why this node takes no part for now.
+    struct Ended: Error, CustomStringConvertible {
         let description: String
     }
 
     private func serve(onJoin: () -> Void) throws {
-        let connection = try server.connect()
-        let standing = try SharedServer.standing(of: connection) { self.clock().milliseconds }
+        let (connection, standing, place) = try server.connect { self.clock().milliseconds }
         guard standing.timeline >= replica.timeline else {
             throw Ended(
                 description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
@@ -101,14 +102,11 @@ final class FleetMembership: Sendable {
         }
         try connection.run(
             "BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(SharedSchema.creation); COMMIT", within: .seconds(10))
-        let version = try connection.run("SELECT value FROM rockpool.meta WHERE name = 'version'", within: .seconds(5))
-        guard let found = version.first?.first?.first?.number, found == SharedSchema.version else {
-            throw Ended(description: "its schema is not version \(SharedSchema.version): upgrade this node")
-        }
+        try checkTerms(on: connection)
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
         replica.saw(timeline: standing.timeline)
-        replica.log.online(try server.connect(), lease: lease, isLazy: standing.isLazy)
+        replica.log.online(try server.connect(to: place), lease: lease, isLazy: standing.isLazy)
         state.withLock { state in
             (state.facts.node, state.facts.name) = (replica.node, name)
             (state.facts.survivesHost, state.facts.timeline) = (standing.isSynchronous, standing.timeline)
@@ -128,12 +126,11 @@ final class FleetMembership: Sendable {
         }
         let rows = try connection.run(
             """
-            INSERT INTO rockpool.node (id, name, epoch, expires, version, release)
-                VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3, $4)
+            INSERT INTO rockpool.node (id, name, epoch, expires, version) VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3)
             ON CONFLICT (id) DO UPDATE SET epoch = node.epoch + 1, fenced = false, name = excluded.name, expires = excluded.expires,
-                version = excluded.version, release = excluded.release
+                version = excluded.version
             RETURNING epoch::text
-            """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version)), .text(release)], within: .seconds(5))
+            """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version))], within: .seconds(5))
         guard let epoch = rows.first?.first?.number else { throw .refused(state: "", "no epoch") }
         return NodeLease(epoch: epoch, renewedAt: now)
     }
@@ -160,7 +157,7 @@ final class FleetMembership: Sendable {
 
     /// Renews the lease and reads the feed until something fails.
     private func keep(_ lease: inout NodeLease, on connection: PostgreSQLConnection) throws {
-        var renewsAt = ContinuousClock.now
+        var (renewsAt, prunesAt) = (ContinuousClock.now, ContinuousClock.now)
         while !isStopping {
             if let absence = replica.log.absence { throw Ended(description: Self.words(absence)) }
             let now = ContinuousClock.now
@@ -174,6 +171,10 @@ final class FleetMembership: Sendable {
                 replica.log.renewed(lease)
                 renewsAt = now + NodeLease.interval
                 if hasExpired { notify(.expired) }
+            }
+            if now >= prunesAt, state.withLock(\.facts.isFirst) {
+                try prune(on: connection)
+                prunesAt = now + Self.pruneInterval
             }
             let last = try connection.run("SELECT coalesce(max(n), 0) FROM rockpool.item", within: .seconds(5)).first?.first?.first?.number
             if let last, last > replica.position { notify(.changed) } else { replica.looked(at: now) }

@@ -1,0 +1,17 @@
+// Two gateways on a real PostgreSQL: what one takes, both see and send once; a cut line; commits that PostgreSQL does not warrant
+// (docs/fleet.md). The scenarios are Tests/fleet/run, of which `make fleet-faults` runs all.
+import Foundation
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5)), .serialized) struct FleetTests {
+    private static let program =
+        URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/fleet/run"
+
+    @Test(arguments: ["S0", "S3", "S8"]) func holds(_ scenario: String) async throws {
+        let run = try await Command.run(
+            "/usr/bin/env", ["python3", Self.program, scenario, "--binary", Binary.path], within: .seconds(120))
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+    }
+}
