@@ -95,7 +95,9 @@ let package = Package(
         .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: strict),
         .target(
             name: "RockpoolStore",
-            dependencies: ["RockpoolCore", "CSQLiteTriggers", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging],
+            dependencies: [
+                "RockpoolCore", "CSQLiteTriggers", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging,
+            ],
             // crypt(3), part of the C library's package on every system.
             swiftSettings: strict, linkerSettings: [.linkedLibrary("crypt")]),
         .target(

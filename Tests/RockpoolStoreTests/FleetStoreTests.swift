@@ -29,8 +29,8 @@ struct FleetStoreTests {
         }
         defer { try? files.copyItem(atPath: "\(own)/install-key", toPath: first) }
         let store = try DataStore.open(
-            directory: "\(scratch.path)/\(name)", settings: storage(), outbox: server.settings(name, absence), clock: { [time] in time.now },
-            logger: quiet)
+            directory: "\(scratch.path)/\(name)", settings: storage(), outbox: server.settings(name, absence),
+            clock: { [time] in time.now }, logger: quiet)
         try await until { store.fleet?.absence == nil && store.maySend }
         return store
     }
@@ -50,7 +50,8 @@ struct FleetStoreTests {
 
     private func deliver(_ id: String, at store: DataStore) async throws {
         _ = try await store.finish(
-            id: id, disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes), now: time.now)
+            id: id, disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes), now: time.now
+        )
     }
 
     @Test func whatOneNodeTakesTheOtherHasAndSendsInTheSameOrder() async throws {

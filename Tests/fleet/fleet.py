@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
-from relay import Relay  # noqa: E402
 from postgres import Cluster  # noqa: E402
+from relay import Relay  # noqa: E402
 from upstream import Upstream  # noqa: E402
 
 from server import Server  # noqa: E402
@@ -31,10 +31,19 @@ def until(condition, seconds, what):
 
 
 class Fleet:
-    """`servers`: PostgreSQL's clusters, of which every node gets every address. Each node has lines of its own to them and to the upstream."""
+    """`servers`: clusters of PostgreSQL. Each node has the addresses of all, and lines of its own to them and to the upstream."""
 
-    def __init__(self, binary, *servers, nodes="ab", absence="local", processing="2s", environment=None, relayed=True,
-                 patience="connect: 1s, first_byte: 30s, idle: 30s"):
+    def __init__(
+        self,
+        binary,
+        *servers,
+        nodes="ab",
+        absence="local",
+        processing="2s",
+        environment=None,
+        relayed=True,
+        patience="connect: 1s, first_byte: 30s, idle: 30s",
+    ):
         self.upstream = Upstream()
         self.acknowledged, self.lock = [], threading.Lock()
         self.nodes, self.database, self.line = {}, {}, {}

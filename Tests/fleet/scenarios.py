@@ -170,7 +170,7 @@ def lost(binary):
     if fleet.write("a", "one", "c0-9") == 202:
         raise Failed("a write was acknowledged by the older copy")
     line = next(line for line in fleet.nodes["a"].log.splitlines() if "lacks changes" in line)
-    return f"refused and said: {line[line.index('lacks'):][:80]}"
+    return f"refused and said: {line[line.index('lacks') :][:80]}"
 
 
 def divided(binary):

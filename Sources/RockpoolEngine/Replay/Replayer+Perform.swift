@@ -4,7 +4,6 @@ import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
-import ServiceLifecycle
 import Synchronization
 
 extension Replayer {
@@ -12,21 +11,16 @@ extension Replayer {
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
         case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id, sequence: sequence) }
-        case .look(_, let sequence) where !mayLook(at: sequence): .failed(sequence: sequence)
+        case .look(_, let sequence) where !duty.permits(summary(of: sequence)): .failed(sequence: sequence)
         case .look(let id, let sequence): await doing("looking for the effect of", id: id, sequence: sequence) { try await self.look(id) }
         case .record(let id, let sequence, let disposition): await record(id: id, sequence: sequence, disposition: disposition)
         case .move(let id, let sequence, let disposition):
             await doing("moving", id: id, sequence: sequence) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
-                let from = Set([self.state(of: sequence)].compactMap { $0 })
+                let from = Set([self.summary(of: sequence)?.state].compactMap { $0 })
                 return .settled(self.told(try await self.move(id, by: disposition, from: from)))
             }
         }
-    }
-
-    private func mayLook(at sequence: Int64) -> Bool {
-        let summary = summary(of: sequence)
-        return maySend(as: summary?.principal, to: summary?.upstream ?? "")
     }
 
     private func doing(
@@ -69,15 +63,6 @@ extension Replayer {
 
     // MARK: recording
 
-    /// Repeats the recording of an outcome while the fleet's database is away: the outcome is known here only.
-    private func keeping(_ record: () async throws -> QueuedWrite) async throws -> QueuedWrite {
-        while true {
-            do { return try await record() } catch DataStoreError.away where !Task.isCancelled && !Task.isShuttingDownGracefully {
-                try await Task.sleep(for: .milliseconds(500))
-            }
-        }
-    }
-
     private func record(id: String, sequence: Int64, disposition: Disposition) async -> ReplayMachine.Event {
         let sending = attempts.withLock { $0[id] } ?? SentAttempt()
         var disposition = disposition
@@ -87,7 +72,7 @@ extension Replayer {
         }
         do {
             let finished = try await notifier.effectsUnderWay.during(sending.operation) {
-                let finished = try await keeping {
+                let finished = try await duty.keeping {
                     try await self.data.finish(
                         id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: self.now())
                 }

@@ -8,9 +8,7 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String, sequence: Int64) async throws -> ReplayMachine.Event {
-        // Another node may have the credential: no node parks what it cannot send.
-        let summary = summary(of: sequence)
-        guard maySend(as: summary?.principal, to: summary?.upstream ?? "") else { return .failed(sequence: sequence) }
+        guard duty.permits(summary(of: sequence)) else { return .failed(sequence: sequence) }
         if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)

@@ -78,9 +78,9 @@ package final class Replayer: Service {
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
-    /// Returns the state of an operation in the machine.
-    func state(of sequence: Int64) -> OperationState? { summary(of: sequence)?.state }
+    var duty: FleetDuty { FleetDuty(data: data, renewal: renewal, active: active) }
 
+    /// Returns an operation as it is in the machine.
     func summary(of sequence: Int64) -> OperationSummary? { machine.withLock { $0.summary(of: sequence) } }
 
     // MARK: the loop
@@ -185,10 +185,10 @@ package final class Replayer: Service {
 
     private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
         let now = self.now()
-        let contexts = contexts
+        let (contexts, duty) = (contexts, duty)
         let actions = machine.withLock { machine in
             machine.reconfigure(contexts)
-            let actions = events.flatMap { machine.step(located($0), now: now, random: .random(in: 0..<1)) }
+            let actions = events.flatMap { machine.step(duty.located($0), now: now, random: .random(in: 0..<1)) }
             notifier.pauses.replace(by: machine.pauses)
             return actions
         }
@@ -202,26 +202,6 @@ package final class Replayer: Service {
             case .send, .move: false
             }
         }
-    }
-
-    /// Returns the event with the place of an operation in flight: here, or at another node of the fleet.
-    private func located(_ event: ReplayMachine.Event) -> ReplayMachine.Event {
-        func located(_ summary: OperationSummary) -> OperationSummary {
-            var summary = summary
-            summary.isSentElsewhere = summary.state == .inflight && data.isSentElsewhere(summary.sequence)
-            return summary
-        }
-        return switch event {
-        case .changed(let summary): .changed(located(summary))
-        case .settled(let summary): .settled(located(summary))
-        default: event
-        }
-    }
-
-    /// True if this node of a fleet can send as the principal of an operation, now; always true without a fleet.
-    func maySend(as principal: String?, to upstream: String) -> Bool {
-        guard data.fleet != nil else { return true }
-        return data.maySend && (principal.map { renewal.canSend(as: $0, to: active.routes.upstream(named: upstream)) } ?? true)
     }
 
     /// Joins a write of a resource with `sync.push` with the other ready writes of the resource into a batch.

@@ -17,5 +17,9 @@ func underLease<Result: Sendable>(
         }
     }
     defer { watch.cancel() }
-    return try await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }.get()
+    return try await withTaskCancellationHandler {
+        await task.value
+    } onCancel: {
+        task.cancel()
+    }.get()
 }

@@ -1,5 +1,4 @@
 // The data store: an acknowledged write is never lost (docs/storage.md#directories, docs/storage.md#durability).
-import Crypto
 import FoundationEssentials
 import GRDB
 package import Logging
@@ -27,13 +26,8 @@ package final class DataStore: Sendable {
     let lock: StoreLock
     let database: StoreDatabase
     let queue: CommitQueue
-    /// This database as a replica of a fleet's, and the thread that keeps it so; nil without a fleet.
-    let replica: FleetReplica?
-    private(set) var membership: FleetMembership? {
-        get { member.withLock(\.self) }
-        set { member.withLock { [newValue] in $0 = newValue } }
-    }
-    private let member = Mutex<FleetMembership?>(nil)
+    /// This database as a replica of a fleet's; nil without a fleet.
+    let replica: (any FleetMember)?
     let footprint: Footprint
     let reserve: ReserveFile
     let lanes: FileLanes
@@ -136,13 +130,8 @@ package final class DataStore: Sendable {
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
         liveWrites = LiveWriteMarks(directory: directory)
-        var replica: FleetReplica?
-        if outbox.store == .postgresql {
-            let node = try database.pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
-            replica = FleetReplica(
-                settings: outbox, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
-        }
-        self.replica = replica
+        replica = try Self.replica(
+            for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { db in
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
@@ -184,16 +173,7 @@ package final class DataStore: Sendable {
             if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }
         }
         reserve.fill(minFree: settings.minFree.bytes)
-        if let replica { try join(replica, outbox) }
-    }
-
-    private func join(_ replica: FleetReplica, _ outbox: OutboxSettings) throws {
-        let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
-        membership = FleetMembership(
-            replica: replica, url: url, name: outbox.node ?? HostName.own,
-            keyMark: Digest.hex(SHA256.hash(data: Array("rockpool fleet".utf8) + installKey)), clock: clock
-        ) { [weak self] in self?.heed($0) }
-        membership?.start()
+        try join(outbox)
     }
 
     /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
@@ -224,7 +204,7 @@ package final class DataStore: Sendable {
     /// Leaves an empty log and the mark of a clean stop, and releases the lock.
     package func close() async {
         await deleteEndedLiveWrites()
-        await membership?.stop()
+        await replica?.leave()
         await queue.close()
         let (database, directory) = (database, directory)
         try? await lanes.run(0) {

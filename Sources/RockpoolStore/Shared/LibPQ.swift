@@ -51,7 +51,7 @@ extension LibPQ {
     func connect(_ words: [(name: String, value: String)]) -> Address {
         let names = unsafe words.map { unsafe strdup($0.name) } + [nil]
         let values = unsafe words.map { unsafe strdup($0.value) } + [nil]
-        defer { for unsafe pointer in unsafe names + values { unsafe free(pointer) } }
+        defer { for unsafepointer in unsafe names + values { unsafe free(pointer) } }
         typealias Words = UnsafePointer<Text?>
         let connect = unsafe function(.connect, as: (@convention(c) (Words?, Words?, CInt) -> Address).self)
         return unsafe names.map { unsafe Text($0) }.withUnsafeBufferPointer { names in
@@ -87,9 +87,10 @@ extension LibPQ {
 
     /// Begins one statement. The parameters are in PostgreSQL's binary form; the results too.
     func send(_ sql: String, _ parameters: [PostgreSQLValue], on connection: Address) -> Bool {
-        typealias Send = @convention(c) (
-            Address, Text?, CInt, UnsafePointer<UInt32>?, UnsafePointer<Text?>?, UnsafePointer<CInt>?, UnsafePointer<CInt>?, CInt
-        ) -> CInt
+        typealias Send =
+            @convention(c) (
+                Address, Text?, CInt, UnsafePointer<UInt32>?, UnsafePointer<Text?>?, UnsafePointer<CInt>?, UnsafePointer<CInt>?, CInt
+            ) -> CInt
         let send = unsafe function(.sendParameters, as: Send.self)
         let bytes: [UInt8] = parameters.flatMap { ($0.bytes ?? []) + [0] }
         let (types, lengths) = (parameters.map(\.type), parameters.map { CInt($0.bytes?.count ?? 0) })

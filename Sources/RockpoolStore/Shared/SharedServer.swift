@@ -67,12 +67,13 @@ struct SharedServer: Sendable {
     /// - Throws: `.refused` for a standby.
     static func standing(of connection: PostgreSQLConnection, wall: () -> Int64) throws(PostgreSQLError) -> Standing {
         let before = wall()
-        let rows = try connection.run(
-            """
-            SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('synchronous_standby_names'),
-                current_setting('synchronous_commit'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
-            """, within: .seconds(5)
-        ).first?.first ?? []
+        let rows =
+            try connection.run(
+                """
+                SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('synchronous_standby_names'),
+                    current_setting('synchronous_commit'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
+                """, within: .seconds(5)
+            ).first?.first ?? []
         let texts = rows.map { $0.map { String(decoding: $0, as: UTF8.self) } ?? "" }
         guard texts.count == 4, let timeline = Int64(texts[0], radix: 16), let time = Int64(texts[3]) else {
             throw .refused(state: "", "no answer about its timeline")

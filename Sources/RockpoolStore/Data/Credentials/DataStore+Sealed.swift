@@ -31,7 +31,9 @@ extension DataStore {
     /// - Throws: `.unavailable`.
     package func unseal(principal: String) async throws {
         try await recorded {
-            try await queue.commit(scope: .own) { try $0.execute(sql: "DELETE FROM credential WHERE principal = ?", arguments: [principal]) }
+            try await queue.commit(scope: .own) {
+                try $0.execute(sql: "DELETE FROM credential WHERE principal = ?", arguments: [principal])
+            }
         }
     }
 

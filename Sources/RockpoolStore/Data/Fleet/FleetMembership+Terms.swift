@@ -11,7 +11,7 @@ extension FleetMembership {
         }
         guard terms["key"] == keyMark else {
             throw Ended(
-                description: "this node has another secret than its fleet: stop it, copy install-key from the state_dir of a node, and start it")
+                description: "this node has another secret than its fleet: copy install-key from a node's state_dir before the start")
         }
         guard replica.position == 0 || replica.position >= terms["pruned"].flatMap({ Int64($0) }) ?? 0 else {
             throw Ended(description: "this node was away for more than 30 days: stop it, remove data.sqlite, and start it")

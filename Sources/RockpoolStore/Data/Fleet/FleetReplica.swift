@@ -6,7 +6,7 @@ import RockpoolCore
 import Synchronization
 
 /// Runs each group of the writer as one transaction of the fleet: on the newest rows, in the order of PostgreSQL's commits.
-final class FleetReplica: CommitPartner {
+final class FleetReplica: FleetMember {
     private struct State {
         /// The number of the last change in this database.
         var position: Int64 = 0
@@ -36,6 +36,7 @@ final class FleetReplica: CommitPartner {
     private let blobs: BlobExchange
     private let localIDs: LocalIDTable
     private let state = Mutex(State())
+    private let member = Mutex<FleetMembership?>(nil)
 
     init(
         settings: OutboxSettings, node: String, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
@@ -47,7 +48,16 @@ final class FleetReplica: CommitPartner {
 
     // MARK: set-up
 
-    /// Makes the tables of a replica and begins to note changes. Call it once, on the writing connection, before the first change.
+    /// The thread that keeps this node in its fleet; nil before the start.
+    var membership: FleetMembership? { member.withLock(\.self) }
+
+    func join(_ membership: FleetMembership) {
+        member.withLock { $0 = membership }
+        membership.start()
+    }
+
+    func leave() async { await membership?.stop() }
+
     func begin(on db: Database) throws {
         try db.execute(
             sql: """
@@ -194,10 +204,11 @@ final class FleetReplica: CommitPartner {
     func bring(_ sequences: [Int64]) { state.withLock { $0.brought.operations.formUnion(sequences) } }
 
     private func absence(_ absence: SharedLog.Absence) -> PartnerAbsence {
-        let detail: String = switch absence {
-        case .away(let detail): detail
-        case .fenced: "this node was fenced and registers again"
-        }
+        let detail: String =
+            switch absence {
+            case .away(let detail): detail
+            case .fenced: "this node was fenced and registers again"
+            }
         return PartnerAbsence(error: DataStoreError.away(detail), permitsEither: settings.whenUnreachable == .local)
     }
 
@@ -217,8 +228,6 @@ final class FleetReplica: CommitPartner {
 
     // MARK: claims
 
-    /// Claims an operation for this node, in the transaction that leases it.
-    /// - Returns: false when its lane is another node's, or this node may not send now.
     func claim(_ sequence: Int64, in db: Database) throws -> Bool {
         guard let lease = log.lease, lease.end > .now, sequence < HeldOperations.first else { return false }
         let isTaken = try Bool.fetchOne(
@@ -235,7 +244,6 @@ final class FleetReplica: CommitPartner {
         return true
     }
 
-    /// True if this node may record what became of an operation in flight: it has leased it, and was not fenced since; or no node has it.
     func owns(_ sequence: Int64, in db: Database) throws -> Bool {
         let epoch = state.withLock { $0.leased[sequence] ?? 0 }
         return try Bool.fetchOne(

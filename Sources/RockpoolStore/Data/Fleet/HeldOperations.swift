@@ -6,8 +6,8 @@ import RockpoolCore
 /// Held operations have sequences in a range of their own, which no other node uses; they are handed over under the same ids, before
 /// anything newer.
 enum HeldOperations {
-    /// The first sequence of the range; JSON numbers stay exact.
-    static let first: Int64 = 1 << 52
+    /// The first sequence of the range, 2^52: JSON numbers stay exact.
+    static let first: Int64 = 0x10_0000_0000_0000
 
     // MARK: acceptance
 
@@ -76,7 +76,10 @@ enum HeldOperations {
             for sql in linking { try db.cachedStatement(sql: sql).execute(arguments: [new, old, start]) }
             // A copy that the write was based on came with it, and its row has no number.
             try db.cachedStatement(
-                sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq = ? AND base_sha IS NOT NULL"
+                sql: """
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3)
+                        SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq = ? AND base_sha IS NOT NULL
+                    """
             ).execute(arguments: [new])
             handed.append((operation, new))
         }

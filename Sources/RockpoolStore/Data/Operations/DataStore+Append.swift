@@ -43,7 +43,9 @@ extension DataStore {
                 try new.insertLiveAttempt(in: db, sequence: sequence)
                 if let live { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
-                let squashed = new.maySquash && self.replica?.isAlone != true ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
+                // What is shared stays as it is while this node is alone.
+                let maySquash = new.maySquash && self.replica?.isAlone != true
+                let squashed = maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)
