@@ -1,6 +1,7 @@
 // Two gateways on a real PostgreSQL: what one takes, both see and send once; a cut line; commits that PostgreSQL does not warrant
 // (docs/fleet.md). The scenarios are Tests/fleet/run, of which `make fleet-faults` runs all.
 import Foundation
+import Glibc
 import RockpoolTesting
 import Testing
 
@@ -23,15 +24,16 @@ import Testing
         let commands = guide.split(separator: "\n", omittingEmptySubsequences: false).filter { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
         let end = """
             trap 'kill $(jobs -p); pg_ctl -D db1 -m immediate stop; pg_ctl -D db2 -m immediate stop; cat shop-*.log db2.log; \
-                rm -rf /tmp/fleet-trial' EXIT
+                rm -rf /tmp/fleet-trial /tmp/fleet-programs' EXIT
             """
-        let script = "set -e\nrockpool() { \"\(Binary.path)\" \"$@\"; }\n\(end)\n" + commands.joined(separator: "\n")
+        let script = "set -e\nmkdir -p /tmp/fleet-programs; ln -sf \(Binary.path) /tmp/fleet-programs/rockpool\n"
+            + "PATH=/tmp/fleet-programs:$PATH\n\(end)\n" + commands.joined(separator: "\n")
         let user = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
         let run = try await Command.run(
             "/usr/bin/env", user + ["bash", "-c", script], environment: ["HOME": "/tmp"], directory: Self.checkout, within: .seconds(120))
         #expect(run.status == 0, "\(run.output)\(run.errors)")
         let lines = run.output.split(separator: "\n")
-        #expect(lines.contains("202") && lines.contains("200"), "\(run.output)\(run.errors)")
+        #expect(lines.contains("202") && lines.contains { $0.hasSuffix("200") }, "\(run.output)\(run.errors)")
         #expect(lines.contains { $0.contains("written at shop-1") }, "\(run.output)\(run.errors)")
         #expect(lines.count { $0.contains("shop-") && $0.contains("live") } == 2, "\(run.output)\(run.errors)")
         #expect(lines.contains { $0.contains("are lost with the database's host") }, "\(run.output)\(run.errors)")
