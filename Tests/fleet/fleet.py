@@ -31,7 +31,7 @@ def until(condition, seconds, what):
 
 
 class Fleet:
-    """`servers`: clusters of PostgreSQL. Each node has the addresses of all, and lines of its own to them and to the upstream."""
+    """`servers`: clusters of PostgreSQL. Each node has the addresses of all, and lines of its own to them."""
 
     def __init__(
         self,
@@ -46,16 +46,15 @@ class Fleet:
     ):
         self.upstream = Upstream()
         self.acknowledged, self.lock = [], threading.Lock()
-        self.nodes, self.database, self.line = {}, {}, {}
+        self.nodes, self.database = {}, {}
         for name in nodes:
             self.database[name] = [Relay(server.port) for server in servers]
-            self.line[name] = Relay(self.upstream.port)
             # Behind a relay a dead server still accepts connections, where libpq goes on with the next address only after a refusal.
             places = ",".join(f"127.0.0.1:{end.port}" for end in (self.database[name] if relayed else servers))
             url = f"postgresql://postgres@{places}/rockpool?sslmode=disable"
             self.nodes[name] = Server(
                 binary,
-                self.line[name].port,
+                self.upstream.port,
                 outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {absence}',
                 upstream=f"idempotency: {{ honoured: yes, max_processing: {processing} }}",
                 patience=patience,

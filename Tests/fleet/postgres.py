@@ -25,11 +25,11 @@ def free_port():
 
 
 class Cluster:
-    """One server, run as the user `postgres` where this process is root."""
+    """One server; a standby streams over `line` where it is given. Run as the user `postgres` where this process is root."""
 
     made = []
 
-    def __init__(self, standby_of=None):
+    def __init__(self, standby_of=None, line=None):
         self.port = free_port()
         self.scratch = Path(tempfile.mkdtemp(prefix="rp-pg-"))
         self.data = self.scratch / "data"
@@ -58,7 +58,8 @@ class Cluster:
                 "-c",
                 "fast",
             )
-            self.configure(f"primary_conninfo = 'host=127.0.0.1 port={standby_of.port} user=postgres application_name=standby'")
+            port = (line or standby_of).port
+            self.configure(f"primary_conninfo = 'host=127.0.0.1 port={port} user=postgres application_name=standby'")
         self.configure(
             f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.scratch}'\nshared_buffers = 32MB"
         )

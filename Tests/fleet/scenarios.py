@@ -6,6 +6,7 @@ import time
 
 from fleet import Clients, Failed, Fleet, discard, until
 from postgres import Cluster
+from relay import Relay
 
 LEASE = 15
 
@@ -94,19 +95,6 @@ def partitioned(binary):
     return f"{fleet.judge()}; given up {gave_up:.1f} s after the cut, taken over after {second:.1f} s; {took:.1f} s"
 
 
-def away(binary):
-    """S4: one gateway is cut off from the upstream, and the other delivers what it takes."""
-    fleet = Fleet(binary, Cluster(), patience="connect: 1s, first_byte: 2s, idle: 2s")
-    clients = Clients(fleet, "aabb")
-    time.sleep(3)
-    fleet.line["a"].cut()
-    time.sleep(8)
-    clients.stop()
-    took = fleet.drained(60)
-    fleet.line["a"].mend()
-    return f"{fleet.judge()}; drained in {took:.1f} s without the line of one"
-
-
 def restarted(binary):
     """S5: the database is killed and started again; then its connections are ended one after the other."""
     database = Cluster()
@@ -155,16 +143,16 @@ def promoted(binary):
 def lost(binary):
     """S7: the primary dies and a standby that it did not wait for is promoted: the loss is counted and said."""
     database = Cluster()
-    standby = Cluster(standby_of=database)
+    line = Relay(database.port)
+    standby = Cluster(standby_of=database, line=line)
     fleet = Fleet(binary, database, standby, absence="refuse", relayed=False)
     fleet.write("a", "one", "c0-1")
     time.sleep(2)
-    standby.pause()
+    line.cut()
     for n in range(2, 6):
         if fleet.write("a", "one", f"c0-{n}") != 202:
             raise Failed("no acknowledgement without a standby")
     database.kill()
-    standby.pause(False)
     standby.promote()
     until(lambda: all("lacks changes" in server.log for server in fleet.nodes.values()), 20, "both gateways say what is lost")
     if fleet.write("a", "one", "c0-9") == 202:
@@ -248,7 +236,6 @@ SCENARIOS = {
     "S1k": killed_at,
     "S2": stopped,
     "S3": partitioned,
-    "S4": away,
     "S5": restarted,
     "S6": promoted,
     "S7": lost,

@@ -17,6 +17,7 @@ final class SharedLog: Sendable {
         var lease: NodeLease?
         var absence = Absence.away("not connected yet")
         var isLazy = false
+        var clockOffset: Int64 = 0
         /// Connections given up while a commit waited.
         var lost = 0
     }
@@ -36,9 +37,15 @@ final class SharedLog: Sendable {
 
     // MARK: standing
 
-    func online(_ connection: PostgreSQLConnection, lease: NodeLease, isLazy: Bool) {
-        state.withLock { ($0.connection, $0.lease, $0.isLazy) = (connection, lease, isLazy) }
+    func online(_ connection: PostgreSQLConnection, lease: NodeLease, standing: SharedServer.Standing) {
+        state.withLock { state in
+            (state.connection, state.lease, state.isLazy) = (connection, lease, standing.isLazy)
+            state.clockOffset = standing.clockOffset
+        }
     }
+
+    /// The database's time minus this node's, in milliseconds.
+    var clockOffset: Int64 { state.withLock(\.clockOffset) }
 
     func renewed(_ lease: NodeLease) { state.withLock { if $0.lease?.epoch == lease.epoch { $0.lease = lease } } }
 

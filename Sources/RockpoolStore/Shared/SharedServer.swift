@@ -51,6 +51,9 @@ struct SharedServer: Sendable {
         return best
     }
 
+    /// Smaller differences of clocks, in milliseconds, are not corrected: a measurement is no better than the network.
+    private static let clockStep = 10_000.0
+
     /// What a server is, and what its commits survive.
     struct Standing: Sendable, Equatable {
         /// Rises with every promotion of a standby.
@@ -59,7 +62,7 @@ struct SharedServer: Sendable {
         var isSynchronous: Bool
         /// True if the server's default does not even wait for its own disk.
         var isLazy: Bool
-        /// The server's time minus this node's, in milliseconds.
+        /// The server's time minus this node's, in milliseconds, as a multiple of `clockStep`.
         var clockOffset: Int64
     }
 
@@ -80,7 +83,7 @@ struct SharedServer: Sendable {
         }
         return Standing(
             timeline: timeline, isSynchronous: !texts[1].isEmpty && texts[2] != "off" && texts[2] != "local", isLazy: texts[2] == "off",
-            clockOffset: time - (before + wall()) / 2)
+            clockOffset: Int64((Double(time - (before + wall()) / 2) / clockStep).rounded() * clockStep))
     }
 }
 

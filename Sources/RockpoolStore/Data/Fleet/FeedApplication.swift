@@ -8,15 +8,17 @@ import RockpoolCore
 struct FeedApplication {
     private let tables: [String: ReplicatedTable]
     private let blobs: BlobExchange
+    private let clockOffset: Int64
     /// Items that a row stands in the way of, which a later item changes.
     private var waiting: [SharedItem] = []
     private(set) var changes = ForeignChanges()
     /// The greatest number applied; nil when there was none.
     private(set) var last: Int64?
 
-    init(_ tables: [ReplicatedTable], blobs: BlobExchange) {
+    /// - Parameter clockOffset: the database's time minus this node's, in milliseconds.
+    init(_ tables: [ReplicatedTable], blobs: BlobExchange, clockOffset: Int64) {
         self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
-        self.blobs = blobs
+        (self.blobs, self.clockOffset) = (blobs, clockOffset)
     }
 
     mutating func take(_ items: [SharedItem], in db: Database) throws {
@@ -68,7 +70,7 @@ struct FeedApplication {
         guard let table = tables[item.table], let key = RowBytes(item.key) else { return }
         do {
             if let row = item.data.flatMap({ RowBytes($0) }) {
-                try put(row, key: key, part: item.part, of: table, in: db)
+                try put(table.moving(row, by: -clockOffset), key: key, part: item.part, of: table, in: db)
             } else if item.part == 0 {
                 try remove(key, of: table, in: db)
             }

@@ -106,7 +106,7 @@ final class FleetMembership: Sendable {
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
         replica.saw(timeline: standing.timeline)
-        replica.log.online(try server.connect(to: place), lease: lease, isLazy: standing.isLazy)
+        replica.log.online(try server.connect(to: place), lease: lease, standing: standing)
         state.withLock { state in
             (state.facts.node, state.facts.name) = (replica.node, name)
             (state.facts.survivesHost, state.facts.timeline) = (standing.isSynchronous, standing.timeline)

@@ -128,7 +128,7 @@ final class FleetReplica: FleetMember {
             return (state.tables, state.position)
         }
         let now = ContinuousClock.now
-        var feed = FeedApplication(tables, blobs: blobs)
+        var feed = FeedApplication(tables, blobs: blobs, clockOffset: log.clockOffset)
         do {
             try log.begin(after: position) { items in
                 // The fleet has an outbox already: what this node brings comes after it.
@@ -157,7 +157,7 @@ final class FleetReplica: FleetMember {
     }
 
     func prepare(in db: Database) throws {
-        let shipment = try Shipment(in: db, tables: state.withLock(\.tables))
+        let shipment = try Shipment(in: db, tables: state.withLock(\.tables), clockOffset: log.clockOffset)
         do {
             for hash in shipment.bodies { try blobs.share(hash) }
             for hash in shipment.goneBodies { try blobs.unshare(hash) }

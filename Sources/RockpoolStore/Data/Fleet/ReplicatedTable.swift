@@ -20,6 +20,22 @@ struct ReplicatedTable: Sendable {
         ("total", [], "(ROW.name = 'delivered' OR ROW.name LIKE 'credentials at %')"), ("fleet_claim", [], nil),
     ]
 
+    /// Columns with moments in milliseconds, which are exchanged in the database's time.
+    private static let moments: [String: Set<String>] = [
+        "op": ["accepted_at", "first_sent_at", "next_at", "ended_at", "expires_at", "warned_at"], "attempt": ["started", "ended"],
+        "id_map": ["mapped_at"], "conflict": ["opened", "closed"], "sync_log": ["at"], "proved": ["at"],
+    ]
+
+    /// Returns the row with its moments moved by `offset` milliseconds.
+    func moving(_ row: RowBytes, by offset: Int64) -> RowBytes {
+        guard offset != 0, let names = Self.moments[name] else { return row }
+        return RowBytes(
+            row.values.map { column in
+                guard names.contains(column.name), let moment = Int64.fromDatabaseValue(column.value) else { return column }
+                return (column.name, (moment + offset).databaseValue)
+            })
+    }
+
     /// The tables with numbers from `sqlite_sequence`.
     static let numbered = ["op", "sync_log", "conflict"]
 

@@ -12,9 +12,11 @@ struct Shipment {
     /// The names of bodies in files that must be shared, and of those that are deleted.
     var bodies: [Data] = []
     var goneBodies: [Data] = []
+    private let clockOffset: Int64
 
     /// Reads the rows that `fleet_change` names. No part of a row comes twice.
-    init(in db: Database, tables: [ReplicatedTable]) throws {
+    init(in db: Database, tables: [ReplicatedTable], clockOffset: Int64) throws {
+        self.clockOffset = clockOffset
         let known = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
         var numbered: Set<String> = []
         let noted = try Row.fetchAll(
@@ -42,7 +44,9 @@ struct Shipment {
         let number = Int64.fromDatabaseValue(marks[0])
         // A number of the held range was never shared.
         if found == nil, let number, number >= HeldOperations.first { return }
-        let row = found.map { row in RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }) }
+        let row = found.map { row in
+            table.moving(RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }), by: clockOffset)
+        }
         var item = SharedItem(table: table.name, key: key.encoded, part: part, data: row?.encoded)
         if table.name == "op", part == 0, let row {
             item.operation = SharedOperation(
