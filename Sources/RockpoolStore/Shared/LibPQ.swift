@@ -51,7 +51,7 @@ extension LibPQ {
     func connect(_ words: [(name: String, value: String)]) -> Address {
         let names = unsafe words.map { unsafe strdup($0.name) } + [nil]
         let values = unsafe words.map { unsafe strdup($0.value) } + [nil]
-        defer { for unsafepointer in unsafe names + values { unsafe free(pointer) } }
+        defer { unsafe (names + values).forEach { unsafe free($0) } }
         typealias Words = UnsafePointer<Text?>
         let connect = unsafe function(.connect, as: (@convention(c) (Words?, Words?, CInt) -> Address).self)
         return unsafe names.map { unsafe Text($0) }.withUnsafeBufferPointer { names in
