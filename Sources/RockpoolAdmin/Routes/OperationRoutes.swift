@@ -63,7 +63,7 @@ struct OperationRoutes {
             }
             states = Set(known)
         }
-        return OperationFilter(states: states, lane: try query.one(named: "lane"), upstream: try query.one(named: "upstream"))
+        return OperationFilter(states: states, lane: try query.filled(named: "lane"), upstream: try query.one(named: "upstream"))
     }
 
     private func one(id: String?) async throws -> Response {

@@ -87,7 +87,7 @@ struct StorageRoutes {
             switch name {
             case "aggressive", "dryRun", "vacuum": if value.bool == nil { return "\(name) is true or false" }
             case "category": if value.string == nil, !value.isNull { return "category is a name" }
-            case "olderThanSeconds": if (value.integer ?? -1) < 0, !value.isNull { return "olderThanSeconds is a number of seconds" }
+            case "olderThanSeconds": if (value.wholeNumber ?? -1) < 0, !value.isNull { return "olderThanSeconds is a number of seconds" }
             default: return "unknown member \(name); there are aggressive, dryRun, vacuum, category and olderThanSeconds"
             }
         }
@@ -103,7 +103,7 @@ struct StorageRoutes {
         if let category { _ = try CacheSelector.category(category, active: active, inUse: []) }
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
-            category: category, olderThan: body["olderThanSeconds"]?.integer.map { .seconds($0) })
+            category: category, olderThan: body["olderThanSeconds"]?.wholeNumber.map { .seconds($0) })
         return try Self.report(await cleaner.runOnce(options))
     }
 

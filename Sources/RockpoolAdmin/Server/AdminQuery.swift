@@ -49,6 +49,13 @@ struct AdminQuery {
         return values.first
     }
 
+    /// The value of an optional parameter that selects by name. Throws a 400 if it is empty or repeated.
+    func filled(named name: String) throws(Refusal) -> String? {
+        let value = try one(named: name)
+        guard value != "" else { throw .badRequest("\(name) is empty") }
+        return value
+    }
+
     /// The value of a required parameter. Throws a 400 if it is missing, empty or repeated.
     func required(named name: String) throws(Refusal) -> String {
         guard let value = try one(named: name), !value.isEmpty else { throw .badRequest("\(name) is missing") }
