@@ -35,7 +35,7 @@ import Testing
             "/usr/bin/env", user + ["bash", "-c", script], environment: ["HOME": "/tmp"], directory: Self.checkout, within: .seconds(120))
         #expect(run.status == 0, "\(run.output)\(run.errors)")
         let said = run.output.split(separator: "\n")
-        #expect(said.contains("202") && lines.contains { $0.hasSuffix("200") }, "\(run.output)\(run.errors)")
+        #expect(said.contains("202") && said.contains { $0.hasSuffix("200") }, "\(run.output)\(run.errors)")
         #expect(said.contains { $0.contains("written at shop-1") }, "\(run.output)\(run.errors)")
         #expect(said.count { $0.contains("shop-") && $0.contains("live") } == 2, "\(run.output)\(run.errors)")
         #expect(said.contains { $0.contains("are lost with the database's host") }, "\(run.output)\(run.errors)")
