@@ -119,6 +119,7 @@ package final class Engine: Sendable {
     /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
     package func reconfigure(_ configuration: Configuration) {
         active.replace(by: configuration)
+        ownWrites.folded.forget()
         cache.forgetHot()
         credentials.restoreSealed(configuration.upstreams)
     }

@@ -116,18 +116,18 @@ struct FleetStoreTests {
         _ = try await a.append(write("1"))
         _ = try #require(try await a.lease(id: "1", now: time.now))
         try server.sql("UPDATE rockpool.node SET fenced = true WHERE name = 'a'")
-        try await until {
-            let seen = try? await open(b)
-            return try await b.operation(id: "1")?.state == .uncertain || seen == nil
-        }
         b.heed(.expired)
         try await until { try await b.operation(id: "1")?.state == .uncertain }
         #expect(try await b.operation(id: "1")?.reason == .crashed)
-        // What the fenced node learns later changes nothing.
+        _ = try await b.transition(id: "1", to: .pending, reason: nil, from: [.uncertain], now: time.now)
+        _ = try #require(try await b.lease(id: "1", now: time.now))
+        // What the fenced node learns of its own attempt changes nothing.
         try await until { a.fleet?.absence == nil && a.maySend }
         try await a.catchUp()
         await #expect(throws: DataStoreError.self) { try await deliver("1", at: a) }
         #expect(try await open(a) == ["1"])
+        try await deliver("1", at: b)
+        #expect(try await open(a) == [])
         await a.close()
         await b.close()
     }

@@ -152,6 +152,14 @@ upstreams:
         finally:
             connection.close()
 
+    def metric(self, name):
+        """The value of a metric, over all its labels."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=20)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return sum(float(value) for value in re.findall(rf"(?m)^{name}(?:{{.*}})? (\S+)$", text))
+
     def network(self, mode):
         self.call("PUT", "/v1/network", {"mode": mode, "upstream": None})
 

@@ -6,8 +6,9 @@ const width = 600, height = 132;
 /**
  * @param series [{ name, class, values }], stacked when `stacked`; null values are gaps.
  * @param times one RFC 3339 time for each value.
+ * @param none when a chart without values gets its first.
  */
-export function chart({ title, now, note, series, times, stacked = false, top = null, write }) {
+export function chart({ title, now, note, series, times, stacked = false, top = null, write, none = "the chart starts with the first requests" }) {
   const totals = times.map((_, index) => stacked ? series.reduce((sum, one) => sum + (one.values[index] ?? 0), 0)
     : Math.max(...series.map((one) => one.values[index] ?? 0)));
   const peak = Math.max(...totals, 0), ceiling = top ?? niceCeiling(peak);
@@ -19,7 +20,7 @@ export function chart({ title, now, note, series, times, stacked = false, top = 
     h("figcaption", {},
       h("h3", {}, title), h("p", { class: "now" }, now), note ? h("p", { class: "quiet small" }, note) : null),
     isEmpty
-      ? h("div", { class: "plot flat" }, h("p", { class: "quiet small" }, "No data yet: the chart starts with the first requests."))
+      ? h("div", { class: "plot flat" }, h("p", { class: "quiet small" }, `No data yet: ${none}.`))
       : h("div", { class: "plot" },
         h("span", { class: "scale", "aria-hidden": "true" }, write(ceiling)),
         h("svg", {

@@ -1,7 +1,7 @@
 // Storage usage and limits, and a cleanup with a preview.
 import { h, bytes, count, moment, table, empty, number } from "./dom.js";
 import { get, change } from "./api.js";
-import { gauge } from "./charts.js";
+import { chart, gauge } from "./charts.js";
 import { categories } from "./overview.js";
 
 let report = null;
@@ -10,7 +10,10 @@ const wish = { aggressive: false, vacuum: false };
 export const storage = {
   topics: ["storage", "stats"],
   title: () => "Storage",
-  load: () => get("/v1/storage"),
+  load: async () => {
+    const [found, history] = await Promise.all([get("/v1/storage"), get("/v1/storage/history")]);
+    return { ...found, history: history.items };
+  },
   view: (found, pool) => [
     h("h1", {}, "Storage"),
     h("div", { class: "halves" },
@@ -22,6 +25,7 @@ export const storage = {
         gauge({ name: "In use", used: found.data.bytes, limit: found.data.limitBytes, words: `${bytes(found.data.bytes)} of ${bytes(found.data.limitBytes)}` }),
         h("p", { class: "quiet small" }, `${bytes(found.data.reservedBytes)} reserved. At the limit new writes are refused; accepted writes are never lost.`)),
     ),
+    overTime(found.history),
     h("section", { class: "card", "aria-labelledby": "by-category" }, h("h2", { id: "by-category" }, "By category"),
       Object.keys(found.cache.byCategory).length === 0 ? empty("Nothing is stored yet", "Each category has its own bar.") : categories(found),
       h("p", { class: "quiet small" }, "The small mark shows the guaranteed share of a category.")),
@@ -36,6 +40,17 @@ export const storage = {
       report ? result(report) : null),
   ],
 };
+
+/** The sizes of the last day, a sample a minute. */
+function overTime(samples) {
+  const times = samples.map((sample) => sample.at), last = samples.at(-1);
+  const size = (title, name, tone) => chart({
+    title, now: last ? bytes(last[name]) : "–", times, write: bytes, none: "the second sample comes after a minute",
+    series: [{ name: "size", class: tone, values: samples.map((sample) => sample[name]) }],
+  });
+  return h("section", { "aria-labelledby": "over-time" }, h("h2", { id: "over-time" }, "Size over the last day"),
+    h("div", { class: "charts" }, size("Cache size", "cacheBytes", "of-hit"), size("Outbox size", "dataBytes", "of-queued"), size("Free disk space", "freeDiskBytes", "of-p50")));
+}
 
 function option(name, words, pool) {
   const input = h("input", { type: "checkbox", onchange: (event) => { wish[name] = event.target.checked; report = null; pool.refresh(); } });

@@ -9,6 +9,7 @@ package enum GatewayFields {
     ///   - host: The `Host` that the client used.
     ///   - prefix: The beginning of the origin's paths at the gateway.
     package static func rewrite(_ fields: inout HTTPFields, host: String, origin: OriginAddress, prefix: String = "") {
+        guard fields.contains(where: { rewritten.contains($0.name.canonicalName) }) else { return }
         let place = Place(host: host, origin: origin, prefix: prefix)
         let names = fields.filter { rewritten.contains($0.name.canonicalName) }.map(\.name)
         for name in Set(names) {

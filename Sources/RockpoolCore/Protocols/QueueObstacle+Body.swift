@@ -19,7 +19,7 @@ extension QueueObstacle {
 
     private static func json(_ body: [UInt8]) -> QueueObstacle? {
         // Parsing costs as much as everything else that is done with a write: most bodies have none of these words.
-        let words = ["jsonrpc", "query", "assw", "assphrase", "rant", "ecret"]
+        let words: [StaticString] = ["jsonrpc", "query", "assw", "assphrase", "rant", "ecret"]
         guard words.contains(where: { body.holds($0) }), let document = try? JSONValue.parse(body) else { return nil }
         let requests = document.array ?? [document]
         if requests.contains(where: { $0["jsonrpc"] != nil && $0["method"] != nil }) { return .jsonRPC }
@@ -69,9 +69,4 @@ extension QueueObstacle {
         return last == "granttype" || last == "passwd" || last == "passphrase" || last == "clientsecret"
             || last.hasSuffix("password") || last == "passwordconfirmation"
     }
-}
-
-extension [UInt8] {
-    /// True if the bytes contain an ASCII word.
-    fileprivate func holds(_ word: String) -> Bool { firstRange(of: Array(word.utf8)) != nil }
 }

@@ -71,7 +71,7 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
         let path = request.path
         if path.hasSuffix("/git-upload-pack") || path.hasSuffix("/git-receive-pack") { return .git }
         let parameters = request.target.dropFirst(path.count + 1).split(separator: "&")
-        if path.contains("/blobs/uploads/") || parameters.contains(where: isUploadStep) { return .upload }
+        if Array(path.utf8).holds("/blobs/uploads/") || parameters.contains(where: isUploadStep) { return .upload }
         // S3 deletes several objects by one POST, and lists in its answer what was deleted.
         if request.method == .post, parameters.contains("delete") { return .rpc }
         let last = path.split(separator: "/").last.map { $0.lowercased() } ?? ""

@@ -17,7 +17,7 @@ package enum StreamLimits {
             limits.firstByte = own.firstByte ?? limits.firstByte
             (limits.idle, limits.streamIdle) = (own.idle, own.idle)
         } else if MediaType.essence(of: request.fields)?.hasPrefix("application/grpc") == true
-            || request.fields.value(of: "accept")?.lowercased().contains("text/event-stream") == true
+            || request.fields.value(of: "accept")?.contains(anyCase: "text/event-stream") == true
         {
             limits.firstByte = .forever
         }

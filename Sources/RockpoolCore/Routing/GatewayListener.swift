@@ -57,7 +57,8 @@ extension GatewayListener {
     ///   - address: `host:port` of the listener as bound.
     /// - Throws: 421 for a host, and 404 for a path, that no upstream has.
     package func entrance(host: String, port: Int, path: String, at address: String) throws(Refusal) -> GatewayEntrance {
-        let named = upstreams.filter { $0.gatewaySettings?.host == host }
+        let isNamed = upstreams.contains { $0.gatewaySettings?.host == host }
+        let named = isNamed ? upstreams.filter { $0.gatewaySettings?.host == host } : []
         if named.isEmpty, let own = upstreams.first(where: { $0.origin.host == host && [$0.origin.port, 80].contains(port) }) {
             return GatewayEntrance(upstream: own, target: path, prefix: "", namesOrigin: !address.hasSuffix(":\(port)"))
         }
@@ -69,6 +70,9 @@ extension GatewayListener {
     }
 
     private func entrance(among candidates: [Upstream], path: String) throws(Refusal) -> GatewayEntrance {
+        if candidates.count == 1, let only = candidates.first, only.gatewaySettings?.path ?? "" == "" {
+            return GatewayEntrance(upstream: only, target: path, prefix: "", namesOrigin: false)
+        }
         let fitting = candidates.compactMap { upstream in
             Self.removing(upstream.gatewaySettings?.path ?? "", from: path).map { (upstream, $0) }
         }

@@ -2,14 +2,36 @@
 
 /// The configuration that later steps need for one request.
 package struct RoutePlan: Hashable, Sendable {
+    /// The parts of the configuration, which each step of a request would copy otherwise.
+    private struct Parts: Hashable, Sendable {
+        var upstream: Upstream?
+        var route: Route?
+        var entity: EntityMatch?
+        var category: CacheCategory?
+    }
+
+    private var parts: Boxed<Parts>
+
     /// The declared upstream, or an undeclared host with queueable writes; nil for any other host.
-    package var upstream: Upstream?
+    package var upstream: Upstream? {
+        _read { yield parts.value.upstream }
+        _modify { yield &parts.value.upstream }
+    }
     /// The first route that matched.
-    package var route: Route?
+    package var route: Route? {
+        _read { yield parts.value.route }
+        _modify { yield &parts.value.route }
+    }
     /// The entity of the request; nil for a read without a declared resource.
-    package var entity: EntityMatch?
+    package var entity: EntityMatch? {
+        _read { yield parts.value.entity }
+        _modify { yield &parts.value.entity }
+    }
     /// The category named by a route (or by the defaults, for undeclared hosts); nil is `auto`, chosen by the response's type.
-    package var category: CacheCategory?
+    package var category: CacheCategory? {
+        _read { yield parts.value.category }
+        _modify { yield &parts.value.category }
+    }
     /// The strategy for a read; `cache-first` unless a route sets another.
     package var strategy: Strategy
     /// The rules for stored responses.
@@ -33,10 +55,7 @@ package struct RoutePlan: Hashable, Sendable {
         strategy: Strategy = .cacheFirst, policy: CachePolicy = .standard, queueable: Bool = false, store: Route.Store = .standard,
         isWrite: Bool = false
     ) {
-        self.upstream = upstream
-        self.route = route
-        self.entity = entity
-        self.category = category
+        parts = Boxed(Parts(upstream: upstream, route: route, entity: entity, category: category))
         self.strategy = strategy
         self.policy = policy
         self.queueable = queueable

@@ -11,15 +11,19 @@ extension IPAddress {
 
     /// Four decimal numbers without leading zeros.
     private static func quad(in text: Substring) -> IPAddress? {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4 else { return nil }
-        var bits: UInt128 = 0
-        for part in parts {
-            guard part.isDigits, part.utf8.count <= 3, part == "0" || part.utf8.first != UInt8(ascii: "0"), let octet = UInt8(part)
-            else { return nil }
-            bits = bits << 8 | UInt128(octet)
+        var (bits, octet, digits, dots): (UInt32, UInt32, Int, Int) = (0, 0, 0, 0)
+        for byte in text.utf8 {
+            if byte == UInt8(ascii: ".") {
+                guard digits > 0, dots < 3 else { return nil }
+                (bits, octet, digits, dots) = (bits << 8 | octet, 0, 0, dots + 1)
+            } else {
+                guard byte.isDigit, digits == 0 || octet > 0 else { return nil }
+                (octet, digits) = (octet * 10 + UInt32(byte - UInt8(ascii: "0")), digits + 1)
+                guard octet <= 255 else { return nil }
+            }
         }
-        return IPAddress(family: .v4, bits: bits)
+        guard dots == 3, digits > 0 else { return nil }
+        return IPAddress(family: .v4, bits: UInt128(bits << 8 | octet))
     }
 
     /// Eight groups; one run may be written as `::`, and the last two may be a dotted quad.

@@ -160,6 +160,21 @@ package final class BodyPipe: BodySource {
         }
     }
 
+    /// Takes the whole body without waiting.
+    /// - Returns: nil if it has not ended, has broken off, has trailers, or more than `limit` bytes.
+    package func takeWhole(upTo limit: Int) -> ByteBuffer? {
+        state.withLock { state in
+            guard state.isEnded, state.failure == nil, !state.isAbandoned, state.trailers.isEmpty, state.buffered <= limit else {
+                return nil
+            }
+            var whole = state.chunks.popFirst() ?? ByteBuffer()
+            while var next = state.chunks.popFirst() { whole.writeBuffer(&next) }
+            budget.change(by: -state.buffered)
+            state.buffered = 0
+            return whole
+        }
+    }
+
     /// Puts the rest of a chunk back at the front of the pipe. Called only by the consumer that took the chunk.
     func putBack(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0 else { return }

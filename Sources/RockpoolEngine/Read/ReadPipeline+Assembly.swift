@@ -102,7 +102,7 @@ extension ReadPipeline {
             case .complete, .none, .gatewayTimeout: return nil
             }
         }
-        for partition in StoragePartition.readable(by: identity.partition) {
+        for partition in running.isEmpty ? [] : StoragePartition.readable(by: identity.partition) {
             for part in running.parts(of: context.key(in: partition)) {
                 guard case .arriving(let response, _) = part.state, let whole = response.asWhole else { continue }
                 let isNobodys = partition == .shared && identity.partition != nil && !Storability.isShareable(whole.directives)

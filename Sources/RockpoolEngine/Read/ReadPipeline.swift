@@ -158,7 +158,7 @@ package final class ReadPipeline: Sendable {
     ) async -> Reply {
         context.trace.fetchedAt = now()
         let started = context
-        fetch.start {
+        fetch.start(on: context.exchange.executor) {
             var leading = started
             let outcome = await self.fetchOrRevalidate(for: &leading, by: forwarding, leading: key)
             return FetchReport(outcome: outcome, steps: leading.trace.entries.dropFirst(started.trace.entries.count))

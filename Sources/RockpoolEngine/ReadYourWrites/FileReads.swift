@@ -37,7 +37,8 @@ struct FileReads: Sendable {
 extension FileReads {
     /// Returns the view of a read of a file; nil when no write concerns the upstream's files.
     private func view(of context: RequestContext) -> FileView? {
-        guard let upstream = context.plan.upstream, context.plan.entity?.resource == nil, context.bodyDigest == nil,
+        guard let upstream = context.plan.upstream, overlay.covers(upstream: upstream.name),
+            context.plan.entity?.resource == nil, context.bodyDigest == nil,
             context.request.method == .get || context.request.method == .head, FileWrite(context.request.asPut) != nil
         else { return nil }
         let view = FileView(upstream: upstream.name, principal: context.identity.principal, path: FilePath(context.request.target))

@@ -64,6 +64,8 @@ extension ReadYourWrites {
     func readFolded(in view: OverlayScope, for context: inout RequestContext) async -> Reply {
         var inner = context.unconditional
         var base = ServerState()
+        let version = folded.version(commits: data.commits, notes: overlay.version)
+        var kept: (key: FoldedReads.Key, base: FoldedReads.Base)?
         if context.namesUnmapped {
             base.value = view.entityID == nil ? view.resource.emptyCollection : nil
         } else {
@@ -74,6 +76,11 @@ extension ReadYourWrites {
             let isItsOwn = context.trace.verdict != .failed
             if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return context.conditional(reply) }
             let known = isItsOwn ? context.trace.fetchedAt : nil
+            if isItsOwn, view.entityID == nil, reply.head.status == 200 {
+                let under = (key: view.key(for: context), base: FoldedReads.Base(bytes: await bytes(of: &reply), includesUntil: known))
+                if let again = folded.find(under.key, at: version, over: under.base) { return shown(again, over: reply, for: context) }
+                kept = under
+            }
             if isItsOwn, pendingWrites(in: view, fetchedAt: known).isEmpty { return context.conditional(reply) }
             base = await serverState(from: &reply, fetchedAt: known)
             base.reply = reply
@@ -85,12 +92,13 @@ extension ReadYourWrites {
             return item(ItemFold.fold(base.value, with: writes, resource: view.resource), base: base, writes: writes, for: context)
         }
         guard let value = base.value else { return unfolded(base, for: context) }
-        let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
-        let folded = CollectionFold.fold(value, query: query, with: writes, resource: view.resource)
-        guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
+        let fold = CollectionFold.fold(value, query: view.key(for: context).query, with: writes, resource: view.resource)
+        guard let last = fold.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         // A list that was fetched after a lost create may show the item already, under an id that is not known yet.
-        let isDirty = folded.isDirty || writes.contains(where: \.mayBeShown)
-        return shown(folded.value, last: last, isDirty: isDirty, base: base, writes: writes, for: context)
+        let isDirty = fold.isDirty || writes.contains(where: \.mayBeShown)
+        let representation = FoldedReads.Representation(fold.value, last: last, isDirty: isDirty, writes: writes)
+        if let kept { folded.keep(representation, of: kept.key, at: version, over: kept.base) }
+        return shown(representation, over: base.reply, for: context)
     }
 
     /// Names in the reply to a read the write of the item that is dead, in conflict or uncertain, and where its status is.
@@ -129,19 +137,15 @@ extension ReadYourWrites {
         var reply: Reply?
         /// When the request was sent that the server answered with 404 or 410; nil without such a response.
         var absentSince: Timestamp?
-        var etag: EntityTag?
     }
 
     private func serverState(from reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
         var state = ServerState()
         let isFromUpstream = fetchedAt != nil
         if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
-        guard reply.head.status == 200, MediaType.isJSON(reply.head.fields), !reply.head.fields.contains(.contentEncoding) else {
-            return state
-        }
+        guard reply.isWholeJSON else { return state }
         guard let bytes = await bytes(of: &reply) else { return state }
         state.value = try? JSONValue.parse(Array(bytes.readableBytesView))
-        state.etag = reply.head.fields[.eTag].flatMap { EntityTag($0) }
         return state
     }
 
@@ -205,10 +209,13 @@ extension ReadYourWrites {
     ) -> Reply {
         switch outcome {
         case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(for: context)
-        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base: base, writes: writes, for: context)
+        case .present(let value, let last, _):
+            let representation = FoldedReads.Representation(value, last: last, isDirty: false, writes: writes)
+            return shown(representation, over: base.reply, for: context)
         case .dirty(let value, let last, _):
             guard let value = value ?? base.value else { return unfolded(base, for: context) }
-            return shown(value, last: last, isDirty: true, base: base, writes: writes, for: context)
+            let representation = FoldedReads.Representation(value, last: last, isDirty: true, writes: writes)
+            return shown(representation, over: base.reply, for: context)
         case .deleted:
             var reply = Reply(
                 Problem(.notFound, detail: "\(context.original.path) was deleted; its upstream does not know yet"), context.trace)
@@ -217,21 +224,19 @@ extension ReadYourWrites {
         }
     }
 
-    private func shown(
-        _ value: JSONValue, last: Int64, isDirty: Bool, base: ServerState, writes: [FoldedWrite], for context: RequestContext
-    ) -> Reply {
-        var head = base.reply.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
+    private func shown(_ representation: FoldedReads.Representation, over base: Reply?, for context: RequestContext) -> Reply {
+        var head = base.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
+        let etag = base.flatMap { $0.isWholeJSON ? $0.head.fields[.eTag].flatMap { EntityTag($0) } : nil }
         for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
         head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
-        head.fields[.eTag] = LocalETag(sequence: last, base: base.etag).fieldValue
-        let open = writes.filter { !$0.isDelivered }.count
-        if open > 0 {
+        head.fields[.eTag] = LocalETag(sequence: representation.last, base: etag).fieldValue
+        if representation.openCount > 0 {
             head.fields[.rockpoolState] = "pending"
-            head.fields[.rockpoolPending] = String(open)
+            head.fields[.rockpoolPending] = String(representation.openCount)
             head.fields[.cacheControl] = "no-store"
         }
-        if isDirty { head.fields[.rockpoolDirty] = "1" }
-        return context.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace))
+        if representation.isDirty { head.fields[.rockpoolDirty] = "1" }
+        return context.conditional(Reply(head: head, body: .bytes(representation.body), trace: context.trace))
     }
 
     /// Returns the server's reply, marked as dirty, because the writes cannot be folded into it.
@@ -265,6 +270,28 @@ extension RequestContext {
             reply.body = .none(length: reply.body.dropped())
         }
         return reply
+    }
+}
+
+extension Reply {
+    /// True if its body can be folded.
+    fileprivate var isWholeJSON: Bool {
+        head.status == 200 && MediaType.isJSON(head.fields) && !head.fields.contains(.contentEncoding)
+    }
+}
+
+extension OverlayScope {
+    /// The read of the collection by its client.
+    fileprivate func key(for context: RequestContext) -> FoldedReads.Key {
+        let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
+        return FoldedReads.Key(upstream: upstream, collection: collection, principal: principal, query: query)
+    }
+}
+
+extension FoldedReads.Representation {
+    init(_ value: JSONValue, last: Int64, isDirty: Bool, writes: [FoldedWrite]) {
+        self.init(
+            body: ByteBuffer(bytes: value.serialized()), last: last, isDirty: isDirty, openCount: writes.count { !$0.isDelivered })
     }
 }
 

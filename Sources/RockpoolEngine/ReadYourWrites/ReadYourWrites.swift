@@ -9,6 +9,8 @@ package final class ReadYourWrites: Sendable {
     /// Writes that reads must still include.
     let overlay: WriteOverlay
     let reads: ReadPipeline
+    /// The last folded collections.
+    let folded = FoldedReads()
     /// The configuration in force.
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp

@@ -66,7 +66,7 @@ final class Pusher: Sendable {
 
     /// Returns the path for a batch with this operation; nil when the operation is sent alone.
     func path(of operation: OperationSummary) -> String? {
-        // A node of a fleet sends what it can authenticate (`Replayer.maySend`).
+        // A node of a fleet sends what it can authenticate (`FleetDuty.permits`).
         guard data.fleet == nil, let upstream = active.routes.upstream(named: operation.upstream), let collection = operation.collection,
             // After a lost response the write must be compared with the upstream's state, which needs a request of its own.
             operation.lostAt == nil, !singles.withLock({ $0.contains(operation.id) })

@@ -149,9 +149,8 @@ package final class Replayer: Service {
         }
         machine.withLock { $0.forgetOperations() }
         do {
-            let waiting = try await data.openOperations()
-            notifier.adoptHosts(of: waiting)
-            let open = waiting.map { OperationSummary($0) }
+            notifier.adoptHosts(of: try await data.openOrigins())
+            let open: [OperationSummary] = try await data.reduceOpen(into: []) { open, operation, _ in open.append(operation) }
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
             let held = try await data.endedInDoubt(since: now() - longest).compactMap { operation in
                 notifier.laneHold(after: operation).map {
@@ -163,7 +162,7 @@ package final class Replayer: Service {
             let able = Set(open.filter { $0.state == .parked }.map { [$0.principal ?? "", $0.upstream] })
                 .filter { renewal.canSend(as: $0[0], to: active.routes.upstream(named: $0[1])) }
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
-            let proved = Set(waiting.compactMap(\.principal)).filter { credentials.isProved($0) }
+            let proved = Set(open.compactMap(\.principal)).filter { credentials.isProved($0) }
             return resumed + proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
             logger.failed("replay: the outbox cannot be read", error: error)

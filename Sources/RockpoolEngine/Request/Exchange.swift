@@ -21,6 +21,8 @@ package struct Exchange: Sendable {
     package var forwarded: HTTPFields = [:]
     /// The key that signs the request anew, because its own signature was made with that key.
     package var signer: SigV4Signer?
+    /// Runs the request's tasks; nil for the shared threads.
+    package var executor: (any TaskExecutor)?
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
 

@@ -18,8 +18,8 @@ struct RequestContext: Sendable {
     let original: RequestHead
     /// True if the request names a local id without a server id. Then it is never sent.
     let namesUnmapped: Bool
-    /// The target in the form that keys use.
-    private var keyTarget: String
+    /// Origin and target in the form that keys use.
+    private var keyPlace: CacheKey.Place
     /// The body and its digest if the body is part of the key.
     private var keyingBody: KeyingBody?
     /// True for a background request, for which no client waits.
@@ -42,7 +42,8 @@ struct RequestContext: Sendable {
         self.original = original ?? exchange.request
         self.namesUnmapped = namesUnmapped
         self.keyingBody = keyingBody
-        keyTarget = searchVariance?.normalized(target: exchange.request.target) ?? exchange.request.target
+        let target = searchVariance?.normalized(target: exchange.request.target) ?? exchange.request.target
+        keyPlace = CacheKey.Place(origin: exchange.request.origin, target: target)
     }
 
     var request: RequestHead { exchange.request }
@@ -75,8 +76,7 @@ struct RequestContext: Sendable {
     // MARK: keys
 
     func key(in partition: StoragePartition) -> CacheKey {
-        CacheKey(
-            method: request.method.rawValue, origin: request.origin, target: keyTarget, identity: partition.name, body: bodyDigest ?? "")
+        CacheKey(method: request.method.rawValue, at: keyPlace, identity: partition.name, body: bodyDigest ?? "")
     }
 
     /// Returns the key shared by requests that one fetch may serve.
@@ -93,7 +93,7 @@ struct RequestContext: Sendable {
         var context = self
         context.exchange.request.target = target
         if let depth { context.exchange.request.fields[.depth] = depth }
-        context.keyTarget = target
+        context.keyPlace = CacheKey.Place(origin: request.origin, target: target)
         if let keyingBody { context.keyingBody = KeyingBody(keyingBody.bytes, for: context.request) }
         return context
     }

@@ -38,6 +38,7 @@ struct WritePreferences: Equatable {
     /// want.
     /// - Parameter callbacks: the origins that a callback may be posted to.
     init(taking fields: inout HTTPFields, now: Timestamp, callbacks: [OriginAddress] = []) throws(Refusal) {
+        guard fields.contains(where: { $0.name == .prefer || $0.name.canonicalName.hasPrefix("rockpool-") }) else { return }
         if let value = fields[.rockpoolPolicy] {
             guard let policy = Policy(rawValue: value.lowercased()) else {
                 throw Self.refusal("Rockpool-Policy", "queue, no-queue or require-remote")

@@ -184,7 +184,7 @@ extension WritePipeline {
             let taken = try await data.take(operation, ending: draft.trace)
             stored = taken.operation
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
-            notifier.adoptHosts(of: [stored])
+            notifier.adoptHosts(of: [(stored.upstream, stored.request.origin)])
             await renewal.checkProof(of: stored)
             if let squashed = taken.squashed { notifier.tell(squashed) }
         } catch DataStoreError.duplicateKey {

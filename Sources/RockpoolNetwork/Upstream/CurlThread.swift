@@ -26,6 +26,9 @@ import Synchronization
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
+    private var sockets: WatchedSockets
+    /// Transfers whose head has arrived in this turn.
+    private var headed: [Transfer] = []
     /// Idle HTTP/1 connections, which this thread watches itself.
     private var connections = PooledConnections()
     /// Sockets that libcurl closed while a transfer was removed: their numbers may already be reused.
@@ -46,10 +49,11 @@ import Synchronization
         wakeup = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
         guard epoll >= 0, wakeup >= 0 else { throw CurlUnavailable() }
         unsafe self.multi = OpaquePointer(multi)
+        sockets = WatchedSockets(epoll: epoll)
         self.connectionLimit = connectionLimit
         self.poolLimit = poolLimit
         self.logger = logger
-        watch(wakeup, operation: EPOLL_CTL_ADD, mask: EPOLLIN.rawValue)
+        sockets.watch(wakeup, for: EPOLLIN.rawValue)
     }
 
     deinit {
@@ -93,6 +97,7 @@ import Synchronization
             runCommands()
             collectFinished()
             sweep()
+            reportHeads()
         }
         commands.withLock { $0.isClosed = true }
         runCommands()
@@ -100,15 +105,25 @@ import Synchronization
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
         }
+        reportHeads()
         unsafe curl_multi_cleanup(handle)
     }
+
+    /// Reports the heads of a turn at its end, when a short body has arrived too: head and body then take one step of their reader.
+    private func reportHeads() {
+        for transfer in headed { transfer.reportHead() }
+        headed.removeAll(keepingCapacity: true)
+    }
+
+    /// Records that the final head of a transfer has arrived.
+    func noteHead(of transfer: Transfer) { headed.append(transfer) }
 
     private func configure() {
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe rp_multi_pointer(handle, CURLMOPT_SOCKETDATA, this)
         unsafe rp_multi_pointer(handle, CURLMOPT_TIMERDATA, this)
-        unsafe rp_multi_socket_callback(handle) { _, socket, what, this, known in
-            unsafe CurlThread.of(this)?.watch(socket, for: what, isKnown: known != nil)
+        unsafe rp_multi_socket_callback(handle) { _, socket, what, this, _ in
+            unsafe CurlThread.of(this)?.watch(socket, for: what)
             return 0
         }
         unsafe rp_multi_timer_callback(handle) { _, milliseconds, this in
@@ -138,27 +153,16 @@ import Synchronization
         return Int32(clamping: max(0, milliseconds + (left > .zero ? 1 : 0)))
     }
 
-    private func watch(_ socket: curl_socket_t, for what: Int32, isKnown: Bool) {
-        if what == rp_poll_remove {
-            epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
-            return
-        }
-        var mask: UInt32 = 0
-        if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
-        if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
-        watch(socket, operation: isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, mask: mask)
-        if !isKnown { unsafe curl_multi_assign(handle, socket, handle) }
+    private func watch(_ socket: curl_socket_t, for what: Int32) {
+        if what == rp_poll_remove { return sockets.unwatch(socket) }
+        var events: UInt32 = 0
+        if what == rp_poll_in || what == rp_poll_inout { events |= EPOLLIN.rawValue }
+        if what == rp_poll_out || what == rp_poll_inout { events |= EPOLLOUT.rawValue }
+        sockets.watch(socket, for: events)
     }
 
-    private func watch(_ descriptor: Int32, operation: Int32, mask: UInt32) {
-        var event = unsafe epoll_event()
-        unsafe event.events = mask
-        unsafe event.data.fd = descriptor
-        guard unsafe epoll_ctl(epoll, operation, descriptor, &event) != 0 else { return }
-        // libcurl's view of registered descriptors may differ from the kernel's.
-        if errno == EEXIST { unsafe epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event) }
-        if errno == ENOENT { unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
-    }
+    /// Records a socket that a transfer has just opened.
+    func noteOpening(of socket: curl_socket_t) { sockets.open(socket) }
 
     private func handleEvent(_ event: epoll_event) {
         if unsafe event.data.fd == wakeup {
@@ -167,6 +171,7 @@ import Synchronization
             return
         }
         if unsafe connections.isIdle(event.data.fd) { return unsafe discard(event.data.fd) }
+        guard unsafe sockets.isWanted(event.data.fd) else { return }
         var flags: Int32 = 0
         if unsafe event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
         if unsafe event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
@@ -265,26 +270,25 @@ import Synchronization
     /// down.
     private func forget(_ socket: curl_socket_t) {
         closedSockets.insert(socket)
-        if connections.forget(socket) { epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil) }
+        _ = connections.forget(socket)
+        sockets.close(socket)
     }
 
     /// Assigns a connection to a transfer before libcurl sends the request on it.
     func give(_ connection: ConnectionEnds, to transfer: Transfer) {
         let idle = connections.take(connection, insteadOf: transfer.connection)
         transfer.connection = connection
-        if let idle { epoll_ctl(epoll, EPOLL_CTL_DEL, idle, nil) }
+        if let idle { sockets.unwatch(idle) }
     }
 
     /// Watches an idle connection: data between two requests answers neither, but libcurl 7.88 would take it for the answer to the next
     /// (RFC 9112 §6.3, §9.3). Level-triggered, so that earlier data counts too.
-    private func watchIdle(_ socket: curl_socket_t) {
-        watch(socket, operation: EPOLL_CTL_ADD, mask: EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
-    }
+    private func watchIdle(_ socket: curl_socket_t) { sockets.watch(socket, for: EPOLLIN.rawValue) }
 
     /// Shuts down the socket; libcurl owns the connection, and detects that it is dead at the next use.
     private func discard(_ socket: curl_socket_t) {
         _ = connections.forget(socket)
-        epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
+        sockets.remove(socket)
         shutdown(socket, Int32(SHUT_RDWR))
     }
 

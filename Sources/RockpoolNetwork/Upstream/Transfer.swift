@@ -29,6 +29,8 @@ final class Transfer: @unchecked Sendable {
     var upload: Upload
     let body = BodyPipe()
     private var isAnswered = false
+    /// The answer without its body, until the sender is told.
+    private var reply: OriginReply?
     /// True if the response is a stream of events or messages, whose silence means nothing.
     private var isStream = false
     private var isPausedByConsumer = false
@@ -68,13 +70,21 @@ final class Transfer: @unchecked Sendable {
                 isStream = StreamLimits.isStream(head)
                 if isChunked { chunks = ChunkReader() }
                 clock = easy.map { TransferClock($0.phases(since: createdAt)) }
-                answered(.success(OriginReply(head: head, length: length, body: body, wire: wire, clock: clock)))
+                reply = OriginReply(head: head, length: length, body: body, wire: wire, clock: clock)
+                thread?.noteHead(of: self)
             }
             return line.count
         } catch {
             fault = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
             return 0
         }
+    }
+
+    /// Gives the head that has arrived to the sender. Called once.
+    func reportHead() {
+        guard let reply else { return }
+        self.reply = nil
+        answered(.success(reply))
     }
 
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -127,7 +137,10 @@ final class Transfer: @unchecked Sendable {
             return rp_socket_bad
         }
         deniedAddress = nil
-        return unsafe socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.`protocol`)
+        let opened = unsafe socket(
+            address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.`protocol`)
+        if opened >= 0 { thread?.noteOpening(of: opened) }
+        return opened
     }
 
     /// Called when libcurl has a connection for the request, new or reused, and sends it next.

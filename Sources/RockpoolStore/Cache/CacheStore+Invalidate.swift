@@ -92,8 +92,10 @@ extension CacheStore {
     /// True if a response was invalidated while its request was in flight. Called on the writer's thread: an invalidation noted after this
     /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
-        let origin = Self.origin(of: key.url)
-        let names = [.url(key.url), .path(Self.path(of: key.url))] + Self.trees(above: key.url)
+        guard !invalidations.isEmpty else { return false }
+        let url = key.url
+        let origin = Self.origin(of: url)
+        let names = [.url(url), .path(Self.path(of: url))] + Self.trees(above: url)
         return invalidations.happened(toAny: names + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
@@ -109,9 +111,9 @@ extension CacheStore {
     /// Marks a response that was requested before an own write to its path. Throws if a copy that includes the write is stored.
     /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
     func noteOwnWrites(on response: inout StoredResponse, of key: CacheKey, in db: Database) throws {
-        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else {
-            return
-        }
+        guard response.ownWrite == nil, !invalidations.isEmpty,
+            let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime)
+        else { return }
         let newer = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: "SELECT 1 FROM entry WHERE key_hash = ? AND own_write_at > ? AND own_write_included = 1"),
@@ -121,7 +123,7 @@ extension CacheStore {
     }
 
     /// Returns the absolute URL without its query.
-    static func path(of url: String) -> String { String(url.prefix { $0 != "?" }) }
+    static func path(of url: String) -> String { String(url[..<(url.utf8.firstIndex(of: UInt8(ascii: "?")) ?? url.endIndex)]) }
 
     /// Sets the groups of an entry to exactly these.
     func setGroups(_ groups: [String], of entry: Int64, origin: String, in db: Database) throws {

@@ -204,6 +204,11 @@ extension CacheStore {
 
     /// Returns `scheme://authority` of an absolute URL: the part before the third slash.
     static func origin(of url: String) -> String {
-        url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
+        var slashes = 0
+        let end = url.utf8.firstIndex { byte in
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            return slashes == 3
+        }
+        return String(url[..<(end ?? url.endIndex)])
     }
 }

@@ -35,12 +35,15 @@ package final class DataStore: Sendable {
     let liveWrites: LiveWriteMarks
     let held = Mutex(Held())
     let health = Mutex(StorageHealth())
+    let empty = EmptyOutbox()
     /// The mapping of every local id.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
     /// Seals queued bodies, and opens those that were sealed; the cache's too.
     package let seal: BodySeal
 
+    /// The number of turns of the writer since the store was opened. While it stays the same, every read of the outbox returns the same.
+    package var commits: Int { queue.turns }
     /// Number of files removed when the store was opened.
     package var tidied: Int { held.withLock(\.tidied) }
 
@@ -150,6 +153,7 @@ package final class DataStore: Sendable {
             var unused: [String] = []
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(in: db)
+                try DataSchema.indexOpenWrites(in: db)
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }

@@ -29,6 +29,7 @@ final class CommitQueue: Sendable {
     private let groupWeight: Int64
     private let pool: DatabasePool
     private let state = Mutex(State())
+    private let turnCount = Atomic(0)
     /// Called on the writer's thread after every commit, outside any transaction.
     private let afterCommit: @Sendable (Database) -> Void
     /// The database that commits every shared transaction first; nil without a fleet.
@@ -44,6 +45,9 @@ final class CommitQueue: Sendable {
         self.partner = partner
         self.afterCommit = afterCommit
     }
+
+    /// The number of turns of the writer that have ended, counted before their callers are resumed.
+    var turns: Int { turnCount.load(ordering: .acquiring) }
 
     /// Runs `body` in a transaction shared with other jobs; returns when the transaction is committed.
     ///
@@ -73,7 +77,7 @@ final class CommitQueue: Sendable {
                 if state.isClosed { return false }
                 pool.asyncWriteWithoutTransaction { db in
                     let result = Result { try body(db) }
-                    self.afterCommit(db)
+                    self.endTurn(on: db)
                     continuation.resume(with: result)
                 }
                 return true
@@ -170,6 +174,8 @@ final class CommitQueue: Sendable {
                 failure = error
             }
         }
+        // Before others learn of it: what they read then is not taken for older.
+        turnCount.add(1, ordering: .releasing)
         partner.ended(in: db, isCommitted: failure == nil)
         finish(group, answers: answers, failure: failure, on: db)
         return nil
@@ -217,11 +223,16 @@ final class CommitQueue: Sendable {
     private func finish(_ group: ArraySlice<Job>, answers: [Answer], failure: (any Error)?, on db: Database) {
         let failed = failure as? JobsFailed
         let (answers, failure) = (failed?.answers ?? answers, failed?.reason ?? failure)
-        afterCommit(db)
+        endTurn(on: db)
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)
         if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
         for job in unasked { job.refuse(failure) }
+    }
+
+    private func endTurn(on db: Database) {
+        turnCount.add(1, ordering: .releasing)
+        afterCommit(db)
     }
 
     /// Returns the result of one job: its own error takes precedence over the group's, unless it is `TransactionLost`, which only means

@@ -36,6 +36,7 @@ struct Server: Sendable {
         _ loaded: LoadedConfiguration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger,
         load: @escaping @Sendable () throws -> LoadedConfiguration
     ) async throws -> Server {
+        FreedMemory.keepWorkingMemory()
         let configuration = loaded.configuration
         let storage = configuration.storage
         let descriptors = try shareDescriptors(within: configuration.proxy.limits, logger: logger)

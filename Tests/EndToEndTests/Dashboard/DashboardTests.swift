@@ -86,6 +86,7 @@ import Testing
             let browser = try await Browser()
             try await open(world, browser, at: "/storage")
             try await browser.sees("By category")
+            try await #expect(browser.evaluate("document.querySelectorAll('[aria-labelledby=over-time] figure').length").integer == 3)
             try await #expect(browser.evaluate("document.body.innerText.includes('Clean up now')").bool == false)
             try await browser.press("document.querySelector('.checks input')")
             try await browser.click("Show what would be removed")

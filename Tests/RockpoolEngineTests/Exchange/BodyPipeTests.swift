@@ -1,4 +1,5 @@
 // The pipe between producer and consumer: order, back-pressure, both kinds of end, and no side that waits for ever.
+import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
@@ -34,6 +35,26 @@ struct BodyPipeTests {
         while let chunk = try await pipe.next() { all.append(String(buffer: chunk)) }
         #expect(all == ["a", "b", "c"])
         #expect(try await pipe.next() == nil)
+    }
+
+    /// Only what has ended well is taken at once: the rest comes by `next`, with its failure or its trailers.
+    @Test func onlyAWholeBodyIsTakenWithoutWaiting() async throws {
+        let budget = BodyPipe.Budget(bytes: 100)
+        let pipe = BodyPipe(budget: budget)
+        pipe.offer(ByteBuffer(string: "a"))
+        #expect(pipe.takeWhole(upTo: 9) == nil, "it has not ended")
+        pipe.offer(ByteBuffer(string: "bc"))
+        pipe.finish()
+        #expect(pipe.takeWhole(upTo: 2) == nil, "it is longer")
+        #expect(pipe.takeWhole(upTo: 3) == ByteBuffer(string: "abc"))
+        #expect(try await pipe.next() == nil)
+        let broken = BodyPipe()
+        broken.offer(ByteBuffer(string: "a"))
+        broken.fail(Self.cut)
+        #expect(broken.takeWhole(upTo: 9) == nil)
+        let trailed = BodyPipe()
+        trailed.finish([.accept: "x"])
+        #expect(trailed.takeWhole(upTo: 9) == nil)
     }
 
     @Test func aWholeBodyIsThereAtOnce() async throws {

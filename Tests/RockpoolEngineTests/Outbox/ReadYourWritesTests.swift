@@ -22,6 +22,35 @@ struct ReadYourWritesTests {
         return pool
     }
 
+    // MARK: what is kept
+
+    /// A list that is read again is not folded again; every change of what it is made of shows at once.
+    @Test func aFoldedListIsKeptUntilSomethingChanges() async throws {
+        let pool = try await collection()
+        await pool.tell(.post, "/notes", #"{"title":"new"}"#)
+        func titles(_ fields: HTTPFields = [:]) async -> [String] {
+            await pool.ask(.get, "/notes", fields).json.array?.compactMap { $0["title"]?.string } ?? []
+        }
+        let first = await pool.ask(.get, "/notes")
+        let again = await pool.ask(.get, "/notes")
+        #expect(first.body == again.body && first["ETag"] == again["ETag"] && again["Rockpool-Pending"] == "1")
+        #expect(await pool.ask(.get, "/notes", [.ifNoneMatch: first["ETag"] ?? ""]).status == 304)
+        #expect(await titles() == ["sea", "sky", "new"])
+        // Another client, and another write.
+        #expect(await titles([.authorization: "bob"]) == ["sea", "sky"])
+        await pool.tell(.patch, "/notes/1", #"{"title":"lake"}"#)
+        #expect(await titles() == ["lake", "sky", "new"])
+        // The write is discarded.
+        let patch = try #require(try await pool.all().last)
+        _ = try await pool.engine.commands.steer(.cancel, id: patch.id)
+        #expect(await titles() == ["sea", "sky", "new"])
+        // The server's list changes.
+        pool.comeOnline()
+        pool.clock.advance(by: .hours(1))
+        pool.origin.next(.json(#"[{"id":2,"title":"sky"}]"#, etag: "\"c2\""))
+        #expect(await titles() == ["sky", "new"])
+    }
+
     // MARK: items
 
     @Test func aPendingWriteIsShownMarkedAndNotStored() async throws {

@@ -32,7 +32,7 @@ package enum RequestCollapsing {
             switch field.name.canonicalName {
             case "range": return .range
             case "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range": return .condition
-            case "accept" where field.value.lowercased().contains("text/event-stream"): return .eventStream
+            case "accept" where field.value.contains(anyCase: "text/event-stream"): return .eventStream
             default: if RequestOverride.isUnkeyed(field.name) { return .overrideHeader }
             }
         }

@@ -12,8 +12,18 @@ package struct CacheKey: Hashable, Sendable {
     ///   - identity: The partition's name, empty for the shared one.
     ///   - body: A digest of the request's body on routes that cache by body; else empty.
     package init(method: String, origin: OriginAddress, target: String, identity: String = "", body: String = "") {
-        let parts = [method == "HEAD" ? "GET" : method, origin.url, target, identity, body]
-        text = parts.map(Self.escaped).joined(separator: "\n")
+        self.init(method: method, at: Place(origin: origin, target: target), identity: identity, body: body)
+    }
+
+    /// The key of a request at a place, in one partition.
+    package init(method: String, at place: Place, identity: String = "", body: String = "") {
+        var text = method == "HEAD" ? "GET" : Self.escaped(method)
+        text.reserveCapacity(text.utf8.count + place.text.utf8.count + identity.utf8.count + body.utf8.count + 1)
+        text += place.text
+        if !identity.isEmpty { text += Self.escaped(identity) }
+        text += "\n"
+        if !body.isEmpty { text += Self.escaped(body) }
+        self.text = text
     }
 
     /// The key of a request in one partition.
@@ -49,13 +59,36 @@ package struct CacheKey: Hashable, Sendable {
     package var partition: StoragePartition { identity.isEmpty ? .shared : .identity(identity) }
 
     private func part(_ index: Int) -> String {
-        let parts = text.utf8.split(separator: 0x0A, omittingEmptySubsequences: false)
-        return index < parts.count ? String(Substring(parts[index])) : ""
+        var start = text.utf8.startIndex
+        for _ in 0..<index {
+            guard let end = text.utf8[start...].firstIndex(of: 0x0A) else { return "" }
+            start = text.utf8.index(after: end)
+        }
+        return String(text[start..<(text.utf8[start...].firstIndex(of: 0x0A) ?? text.utf8.endIndex)])
     }
 
     /// Line feeds are rejected much earlier; if one gets here, it still must not end its part.
-    private static func escaped(_ part: String) -> String {
+    fileprivate static func escaped(_ part: String) -> String {
         guard part.utf8.contains(0x0A) else { return part }
         return part.utf8.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(Substring($0)) }.joined(separator: "%0A")
+    }
+}
+
+extension CacheKey {
+    /// The parts of a key that the requests at one URL have in common.
+    package struct Place: Hashable, Sendable {
+        /// `LF origin LF target LF`.
+        fileprivate let text: String
+
+        package init(origin: OriginAddress, target: String) {
+            let url = origin.url
+            var text = "\n"
+            text.reserveCapacity(url.utf8.count + target.utf8.count + 3)
+            text += CacheKey.escaped(url)
+            text += "\n"
+            text += CacheKey.escaped(target)
+            text += "\n"
+            self.text = text
+        }
     }
 }

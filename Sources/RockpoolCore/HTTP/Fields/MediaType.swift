@@ -5,12 +5,13 @@ package import HTTPTypes
 package enum MediaType {
     /// `type/subtype` in lower case; nil if no type is given.
     static func essence(of fields: HTTPFields) -> String? {
-        fields[.contentType].flatMap(essence(of:))
+        fields.value(of: "content-type").flatMap(essence(of:))
     }
 
     /// `type/subtype` of a field's value.
     static func essence(of value: String) -> String? {
-        let essence = FieldList.trimmed(value.prefix { $0 != ";" && $0 != "," }).lowercased()
+        let end = value.utf8.firstIndex { $0 == UInt8(ascii: ";") || $0 == FieldByte.comma } ?? value.endIndex
+        let essence = FieldList.trimmed(value[..<end]).lowercased()
         return essence.isEmpty ? nil : essence
     }
 

@@ -3,5 +3,5 @@ import HTTPTypes
 
 extension MediaType {
     /// True if the client expects pages: its `Accept` names HTML.
-    static func isAskedForPages(_ request: RequestHead) -> Bool { request.fields[.accept]?.lowercased().contains("html") ?? false }
+    static func isAskedForPages(_ request: RequestHead) -> Bool { request.fields[.accept]?.contains(anyCase: "html") ?? false }
 }

@@ -45,7 +45,7 @@ package struct ViaHabit: Hashable, Sendable {
     /// Takes account of an answer to a read.
     package mutating func learn(from answer: ResponseHead, length: Int64?, to request: RequestHead, hadVia: Bool, now: Timestamp) {
         guard request.method == .get, answer.status == 200, let type = Self.compressibleType(answer.fields),
-            request.fields[.acceptEncoding].map({ $0.lowercased() }).map(Self.namesCoding) == true
+            request.fields[.acceptEncoding].map(Self.namesCoding) == true
         else { return }
         let coding = answer.fields[.contentEncoding].map { FieldList.trimmed($0[...]).lowercased() } ?? "identity"
         let isCompressed = coding != "identity"
@@ -63,12 +63,15 @@ package struct ViaHabit: Hashable, Sendable {
         }
     }
 
-    private static func namesCoding(_ value: String) -> Bool { ["gzip", "br", "zstd", "deflate"].contains { value.contains($0) } }
+    private static func namesCoding(_ value: String) -> Bool {
+        let codings: [StaticString] = ["gzip", "br", "zstd", "deflate"]
+        return codings.contains { value.contains(anyCase: $0) }
+    }
 
     /// The media type of a body that servers compress; nil for others, and where a change of the coding is forbidden (RFC 9111 §5.2.2.6).
     private static func compressibleType(_ fields: HTTPFields) -> String? {
-        guard let type = fields[.contentType]?.prefix(while: { $0 != ";" }).lowercased().filter({ $0 != " " }) else { return nil }
-        guard fields[.cacheControl]?.lowercased().contains("no-transform") != true else { return nil }
+        guard let type = MediaType.essence(of: fields) else { return nil }
+        guard fields[.cacheControl]?.contains(anyCase: "no-transform") != true else { return nil }
         let isText = type.hasPrefix("text/") || ["json", "javascript", "xml"].contains { type.hasSuffix($0) }
         return isText && type != "text/event-stream" ? type : nil
     }

@@ -18,12 +18,12 @@ package struct OriginAddress: Hashable, Sendable, Codable {
     /// `host`, or `host:port` if the port is not the scheme's default: the value of `Host` (RFC 9110 §7.2).
     package var authority: String { port == scheme.defaultPort ? bracketedHost : hostAndPort }
     /// `host:port`, always with the port: the form used by CONNECT and by `next-hop` of Proxy-Status.
-    package var hostAndPort: String { "\(bracketedHost):\(port)" }
+    package var hostAndPort: String { bracketedHost + ":" + String(port) }
     /// `scheme://authority`.
-    package var url: String { "\(scheme.rawValue)://\(authority)" }
+    package var url: String { scheme.rawValue + "://" + authority }
 
     /// The host in URI syntax: an IPv6 address in brackets.
-    package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
+    package var bracketedHost: String { host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host }
 
     /// True if the host's text denotes this machine, without name resolution: the loopback names (RFC 6761 §6.3) and addresses.
     package static func isLoopback(_ host: String) -> Bool {

@@ -58,10 +58,10 @@ struct AttemptResponse {
 
     /// True if `Accept` contains JSON and no HTML, or names neither and the client itself sent JSON.
     private var expectsJSON: Bool {
-        if let accept = request.fields[.accept]?.lowercased() {
-            if accept.contains("html") { return false }
-            if accept.contains("json") { return true }
+        if let accept = request.fields[.accept] {
+            if accept.contains(anyCase: "html") { return false }
+            if accept.contains(anyCase: "json") { return true }
         }
-        return request.fields[.contentType].map { $0.lowercased().contains("json") } ?? false
+        return request.fields[.contentType]?.contains(anyCase: "json") ?? false
     }
 }

@@ -7,6 +7,8 @@ struct LaneTable: Sendable {
     var contexts: [String: ReplayContext]
     var entries: [Int64: ReplayMachine.Entry] = [:]
     var queues: [LaneID: LaneQueues] = [:]
+    /// The texts that operations have in common.
+    var texts = SharedTexts()
     /// Principals with a credential that an upstream has accepted.
     private var proved: Set<String> = []
     /// The operations that wait for the end of the key's operation.
@@ -17,7 +19,7 @@ struct LaneTable: Sendable {
     init(contexts: [String: ReplayContext]) { self.contexts = contexts }
 
     /// Removes all operations; proofs and holds stay.
-    mutating func forgetOperations() { (entries, queues, dependants) = ([:], [:], [:]) }
+    mutating func forgetOperations() { (entries, queues, dependants, texts) = ([:], [:], [:], SharedTexts()) }
 
     // MARK: operations
 

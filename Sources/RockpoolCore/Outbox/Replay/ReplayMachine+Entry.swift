@@ -3,7 +3,12 @@
 extension ReplayMachine {
     /// The in-memory state of an open operation besides its row.
     struct Entry: Sendable {
-        var summary: OperationSummary
+        var summary: OperationSummary {
+            _read { yield boxedSummary.value }
+            _modify { yield &boxedSummary.value }
+        }
+        /// Boxed like `boxedJudgement`, because a table of entries has room for twice as many as it holds.
+        private var boxedSummary: Boxed<OperationSummary>
         /// True while an action is not settled.
         var isBusy = false
         /// True while it counts as running at its upstream's gate.
@@ -11,7 +16,11 @@ extension ReplayMachine {
         /// The earliest time of the next action after the store failed.
         var notBefore = Timestamp.distantPast
         /// The provisional disposition of its last answer, valid unless a probe shows that our own write took effect.
-        var judgement: Disposition?
+        var judgement: Disposition? {
+            get { boxedJudgement?.value }
+            set { boxedJudgement = newValue.map { Boxed($0) } }
+        }
+        private var boxedJudgement: Boxed<Disposition>?
         /// True while it is in the queue of its upstream's gate.
         var isQueued = false
         /// True while it is in the front queue of its lane (`LaneQueues`).
@@ -25,7 +34,7 @@ extension ReplayMachine {
         /// Until when an unanswered, unconditional attempt may still take effect and undo the next write.
         var mayRunUntil: Timestamp?
 
-        init(summary: OperationSummary) { self.summary = summary }
+        init(summary: OperationSummary) { boxedSummary = Boxed(summary) }
 
         /// Copies the state that the row does not contain. After a start there is none, so it is derived from the row.
         mutating func remember(_ before: Entry?, context: ReplayContext?, now: Timestamp) {

@@ -111,6 +111,7 @@ extension ReplayMachine {
     /// Stores the current state of an operation; one that has ended is removed, which releases those behind it.
     private mutating func put(_ summary: OperationSummary, now: Timestamp) {
         var summary = summary
+        summary.share(&lanes.texts)
         // Recorded while the clock was ahead: before it was set back, or in another process (docs/storage.md#clock).
         if summary.nextAttemptAt > now + lanes.longestWait(of: summary.upstream) { summary.nextAttemptAt = now }
         returned(summary.sequence)

@@ -4,7 +4,7 @@
 package enum GraphQLResponse {
     /// The message of the first of the response's errors; nil for a response without errors, and for a body that is not one.
     package static func error(in body: [UInt8]) -> String? {
-        guard body.firstRange(of: Array("\"errors\"".utf8)) != nil, let document = try? JSONValue.parse(body) else { return nil }
+        guard body.holds("\"errors\""), let document = try? JSONValue.parse(body) else { return nil }
         for response in document.array ?? [document] {
             guard let errors = response["errors"]?.array, let first = errors.first else { continue }
             return first["message"]?.string ?? "errors"

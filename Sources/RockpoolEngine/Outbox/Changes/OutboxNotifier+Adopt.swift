@@ -14,21 +14,21 @@ extension OutboxNotifier {
     func adopt(_ upstream: Upstream) async throws {
         guard active.routes.upstream(named: upstream.name) == nil else { return }
         if active.routes.adopted.count >= Self.adoptedLimit {
-            let waitedFor = Self.undeclaredHosts(of: try await data.openOperations())
+            let waitedFor = Self.undeclaredHosts(of: try await data.openOrigins())
             _ = active.changeAdopted { $0.formIntersection(waitedFor) }
         }
         guard active.changeAdopted(limit: Self.adoptedLimit, { $0.insert(upstream.origin) }) else { throw TooManyHosts() }
     }
 
-    /// Registers the undeclared hosts of `operations` without a limit, because every acknowledged write must be delivered.
-    func adoptHosts(of operations: [QueuedWrite]) {
+    /// Registers the undeclared hosts of operations without a limit, because every acknowledged write must be delivered.
+    func adoptHosts(of operations: [(upstream: String, origin: OriginAddress)]) {
         let missing = operations.filter { active.routes.upstream(named: $0.upstream) == nil }
         if !missing.isEmpty { _ = active.changeAdopted { $0.formUnion(Self.undeclaredHosts(of: missing)) } }
     }
 
     /// Returns the origins of operations to undeclared hosts: there the upstream's name is the origin's URL, while a declared name is no
     /// URL.
-    private static func undeclaredHosts(of operations: [QueuedWrite]) -> Set<OriginAddress> {
-        Set(operations.filter { $0.upstream == $0.request.origin.url }.map(\.request.origin))
+    private static func undeclaredHosts(of operations: [(upstream: String, origin: OriginAddress)]) -> Set<OriginAddress> {
+        Set(operations.filter { $0.upstream == $0.origin.url }.map(\.origin))
     }
 }

@@ -47,7 +47,8 @@ extension OutboxNotifier {
     package func recallWrites() async throws {
         overlay.load(try await data.deliveredEntities(since: now() - active.retention.delivered))
         overlay.load(try await withLengths(data.deliveredFiles(since: now() - active.retention.delivered)))
-        for operation in try await withLengths(data.openOperations()) { _ = overlay.note(operation) }
+        for operation in try await withLengths(data.openFiles()) { _ = overlay.note(operation) }
+        try await data.reduceOpen(into: ()) { [overlay] _, operation, entityID in _ = overlay.note(operation, entityID: entityID) }
     }
 
     /// Returns the operations, those that write a file with their bodies, whose lengths listings show.

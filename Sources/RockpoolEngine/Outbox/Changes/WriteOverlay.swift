@@ -56,22 +56,32 @@ final class WriteOverlay: Sendable {
     let files = FileOverlay()
 
     private let collections = Mutex<[Key: Writes]>([:])
+    private let noteCount = Atomic(0)
+
+    /// The number of changes: while it stays the same, so do the results of all methods.
+    var version: Int { noteCount.load(ordering: .acquiring) }
 
     /// Records the current state of an operation.
     /// - Returns: true if its collection had no writes before: then its hot replies are out of date.
     func note(_ operation: QueuedWrite) -> Bool {
-        guard let collection = operation.collection else { return files.note(operation) }
+        guard operation.collection != nil else { return files.note(operation) }
+        return note(OperationSummary(operation), entityID: operation.entityID, endedAt: operation.endedAt)
+    }
+
+    /// Records the current state of an operation on an entity of a declared resource, as `note(_:)` does.
+    func note(_ operation: OperationSummary, entityID: String?, endedAt: Timestamp? = nil) -> Bool {
+        guard let collection = operation.collection else { return false }
         let write = Write(
-            sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal,
-            deliveredAt: operation.state == .delivered ? operation.endedAt ?? operation.acceptedAt : nil)
+            sequence: operation.sequence, entityID: entityID, principal: operation.principal,
+            deliveredAt: operation.state == .delivered ? endedAt ?? operation.acceptedAt : nil)
+        defer { noteCount.add(1, ordering: .releasing) }
         return collections.withLock { collections in
             let key = Key(upstream: operation.upstream, collection: collection)
             let wasEmpty = collections[key] == nil
             let isTroubled = [.dead, .conflicted, .uncertain].contains(operation.state)
             collections[key, default: Writes()].troubled[operation.sequence] =
                 isTroubled
-                ? Trouble(
-                    operation: operation.id, state: operation.state, entityID: operation.entityID, principal: operation.principal) : nil
+                ? Trouble(operation: operation.id, state: operation.state, entityID: entityID, principal: operation.principal) : nil
             // Modify in place: copying the collection's writes would make every write as expensive as all before it.
             collections[key, default: Writes()].note(write, state: operation.state)
             if collections[key]?.isEmpty == true { collections[key] = nil }
@@ -81,6 +91,7 @@ final class WriteOverlay: Sendable {
 
     /// Adds deliveries from before the start, because cached copies may not include them yet.
     func load(_ delivered: [QueuedWrite]) {
+        defer { noteCount.add(1, ordering: .releasing) }
         for operation in delivered {
             guard let collection = operation.collection, let endedAt = operation.endedAt else {
                 _ = files.note(operation)

@@ -97,8 +97,9 @@ final class CoalescedFetch: Sendable {
     private let state = Mutex(State())
 
     /// Starts the fetch. Called once, by the leader.
-    func start(_ fetch: @escaping @Sendable () async -> FetchReport) {
-        let task = Task { self.publish(await fetch()) }
+    /// - Parameter executor: runs it where the leader runs, so that no thread is woken for it; nil for the shared threads.
+    func start(on executor: (any TaskExecutor)? = nil, _ fetch: @escaping @Sendable () async -> FetchReport) {
+        let task = Task(executorPreference: executor) { self.publish(await fetch()) }
         state.withLock { $0.task = task }
     }
 

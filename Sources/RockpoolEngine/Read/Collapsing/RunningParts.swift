@@ -65,6 +65,9 @@ final class RunningParts: Sendable {
         }
     }
 
+    /// True if no transfer is under way that others may read along with.
+    var isEmpty: Bool { state.withLock(\.parts.isEmpty) }
+
     /// Returns the parts under a key.
     func parts(of key: CacheKey) -> [Part] { state.withLock { $0.parts[key] ?? [] } }
 

@@ -29,6 +29,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var writeProgress: WriteProgress
     private var parseFailure: Refusal?
     var requests = 0
+    /// True if the client is on this machine; nil before the first request.
+    private var knownClientLocal: Bool?
     /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
     private var isReadPending = false
@@ -219,7 +221,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
             let admission = service.admission(incoming.fields, on: context.channel, wire: wire)
             if case .refused(let reply) = admission { return end(with: reply, isHead: head.method == .HEAD, context: context) }
-            switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
+            switch try service.resolution.destination(of: incoming.target, fields: incoming.fields, host: incoming.host) {
             case .tunnel(let host, let port):
                 guard case .open(let check) = admission else { return try tunnel.connect(host: host, port: port, context: context) }
                 tunnel.admit(incoming, by: check, context: context) { [tunnel] context throws(Refusal) in
@@ -229,7 +231,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 if leavesToTunnel(incoming, context: context) { return }
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 var request = incoming.request(origin: origin, target: target, viaName: service.viaName)
-                let passage = service.resolution.passage(of: incoming.target, fields: incoming.fields)
+                let passage = service.resolution.passage(of: incoming.target, fields: incoming.fields, host: incoming.host)
                 passage?.represent(&request)
                 if incoming.wantsWebSocket {
                     guard case .open(let check) = admission else {
@@ -262,19 +264,20 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         var exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length,
             client: passage?.client(at: service.resolution.listener) ?? service.resolution.listener,
-            isLocalClient: context.channel.isClientLocal, interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
+            isLocalClient: isClientLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
         exchange.gateway = passage?.address
+        // A write accesses files and may run a merge: not on the event loop.
+        let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
+        exchange.executor = executor
         let received = exchange
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
             keepsAlive: keepsAlive, backlog: backlog)
         let engine = service.engine
         let plain = arriving
-        // A write accesses files and may run a merge: not on the event loop.
-        let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let refusal: Reply? = if case .open(let check) = admission { await check() } else { nil }
             let reply = if let refusal { refusal } else { await engine.respond(received) }
@@ -292,6 +295,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 await engine.fastPath.warm(plain, for: request, through: received.gateway)
             }
         }
+    }
+
+    private func isClientLocal(_ channel: any Channel) -> Bool {
+        let isLocal = knownClientLocal ?? channel.isClientLocal
+        knownClientLocal = isLocal
+        return isLocal
     }
 
     private func receive(signal: BodyPipe.Signal, exchange number: Int) {

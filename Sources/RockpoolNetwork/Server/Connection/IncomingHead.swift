@@ -8,6 +8,8 @@ struct IncomingHead: Sendable {
     let method: HTTPRequest.Method
     let target: RequestTarget
     let fields: HTTPFields
+    /// The value of `Host`; nil only in HTTP/1.0.
+    let host: Authority?
     let framing: Framing
     let isOldClient: Bool
     let keepsAlive: Bool
@@ -24,7 +26,7 @@ struct IncomingHead: Sendable {
         let version = isStream ? (major: 1, minor: 1) : (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
             method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits, hasRawValues: !isStream)
-        target = admission.target
+        (target, host) = (admission.target, admission.host)
         // An empty body is treated as no body.
         framing = admission.framing == .length(0) ? .none : admission.framing
         guard let method = HTTPRequest.Method(head.method.name) else {

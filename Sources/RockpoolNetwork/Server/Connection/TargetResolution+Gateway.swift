@@ -7,12 +7,12 @@ extension TargetResolution {
     private func scheme(of gateway: GatewayListener) -> OriginAddress.Scheme { gateway.isSecure ? .https : .http }
 
     /// Selects the upstream of a request by the authority that the client used, and the path.
-    func entrance(to target: RequestTarget, fields: HTTPFields, of gateway: GatewayListener) throws(Refusal) -> GatewayEntrance {
+    func entrance(to target: RequestTarget, name: HostName, of gateway: GatewayListener) throws(Refusal) -> GatewayEntrance {
         switch target {
         case .absolute(let origin, let path):
             return try gateway.entrance(host: origin.host, port: origin.port, path: path, at: listener)
         case .origin, .asterisk, .authority:
-            let host = try HostField.parse(fields)
+            let host = try name.authority()
             let path = if case .origin(let path) = target { path } else { "*" }
             return try gateway.entrance(
                 host: host.host, port: host.port ?? scheme(of: gateway).defaultPort, path: path, at: listener)
@@ -20,13 +20,15 @@ extension TargetResolution {
     }
 
     /// The request's way through the gateway; nil for another listener.
-    func passage(of target: RequestTarget, fields: HTTPFields) -> GatewayPassage? {
-        guard case .gateway(let gateway) = role, let entrance = try? entrance(to: target, fields: fields, of: gateway) else { return nil }
+    /// - Parameter host: the value of `Host`, if the request gate has parsed it; nil to parse it.
+    func passage(of target: RequestTarget, fields: HTTPFields, host: Authority? = nil) -> GatewayPassage? {
+        let name = HostName(fields: fields, parsed: host)
+        guard case .gateway(let gateway) = role, let entrance = try? entrance(to: target, name: name, of: gateway) else { return nil }
         let used: OriginAddress
         if case .absolute(let origin, _) = target {
             used = origin
         } else {
-            guard let host = try? HostField.parse(fields) else { return nil }
+            guard let host = try? name.authority() else { return nil }
             used = OriginAddress(scheme: scheme(of: gateway), host: host.host, port: host.port)
         }
         let address =

@@ -14,16 +14,19 @@ struct TargetResolution: Sendable {
     let listener: String
     let ownPorts: OwnPorts
 
-    func destination(of target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
-        switch role {
-        case .proxy, .socks: try throughProxy(target, fields: fields)
-        case .transparent: try byHost(target, fields: fields)
-        case .gateway(let gateway): try throughGateway(target, fields: fields, gateway: gateway)
-        case .intercepted(let origin): try throughTunnel(target, fields: fields, origin: origin)
+    /// Returns where a request leads.
+    /// - Parameter host: the value of `Host`, if the request gate has parsed it; nil to parse it.
+    func destination(of target: RequestTarget, fields: HTTPFields, host: Authority? = nil) throws(Refusal) -> Destination {
+        let name = HostName(fields: fields, parsed: host)
+        return switch role {
+        case .proxy, .socks: try throughProxy(target, name: name)
+        case .transparent: try byHost(target, name: name)
+        case .gateway(let gateway): try throughGateway(target, name: name, gateway: gateway)
+        case .intercepted(let origin): try throughTunnel(target, name: name, origin: origin)
         }
     }
 
-    private func throughProxy(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
+    private func throughProxy(_ target: RequestTarget, name: HostName) throws(Refusal) -> Destination {
         switch target {
         case .authority(let host, let port):
             try checkNotOurs(host: host, port: port)
@@ -33,7 +36,7 @@ struct TargetResolution: Sendable {
             try ports.checkForwarding(to: origin)
             return .origin(origin, target: path)
         case .origin(let path) where path.hasPrefix(Self.ownPath):
-            let host = try HostField.parse(fields)
+            let host = try name.authority()
             return .origin(OriginAddress(scheme: .http, host: host.host, port: host.port), target: path)
         case .origin, .asterisk:
             throw Refusal(
@@ -43,29 +46,29 @@ struct TargetResolution: Sendable {
     }
 
     /// A client that knows of no proxy: `Host` names the origin.
-    private func byHost(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
+    private func byHost(_ target: RequestTarget, name: HostName) throws(Refusal) -> Destination {
         let path: String
         switch target {
         case .authority: throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy")
-        case .absolute: return try throughProxy(target, fields: fields)
+        case .absolute: return try throughProxy(target, name: name)
         case .origin(let rest): path = rest
         case .asterisk: path = "*"
         }
-        let host = try HostField.parse(fields)
+        let host = try name.authority()
         return try throughProxy(
-            .absolute(OriginAddress(scheme: .http, host: host.host, port: host.port), pathAndQuery: path), fields: fields)
+            .absolute(OriginAddress(scheme: .http, host: host.host, port: host.port), pathAndQuery: path), name: name)
     }
 
-    private func throughGateway(_ target: RequestTarget, fields: HTTPFields, gateway: GatewayListener) throws(Refusal) -> Destination {
+    private func throughGateway(_ target: RequestTarget, name: HostName, gateway: GatewayListener) throws(Refusal) -> Destination {
         if case .authority = target {
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy listener, not for a gateway")
         }
-        let entrance = try entrance(to: target, fields: fields, of: gateway)
+        let entrance = try entrance(to: target, name: name, of: gateway)
         return .origin(entrance.upstream.origin, target: entrance.target)
     }
 
     /// Within a decrypted tunnel the only origin is CONNECT's: a target or Host of another one is misdirected.
-    private func throughTunnel(_ target: RequestTarget, fields: HTTPFields, origin: OriginAddress) throws(Refusal) -> Destination {
+    private func throughTunnel(_ target: RequestTarget, name: HostName, origin: OriginAddress) throws(Refusal) -> Destination {
         let path: String
         switch target {
         case .authority:
@@ -75,7 +78,7 @@ struct TargetResolution: Sendable {
         case .origin(let rest): path = rest
         case .asterisk: path = "*"
         }
-        let host = try HostField.parse(fields)
+        let host = try name.authority()
         guard host.host == origin.host, host.port ?? origin.scheme.defaultPort == origin.port else {
             throw misdirected(to: host.host, insteadOf: origin)
         }
@@ -97,5 +100,18 @@ struct TargetResolution: Sendable {
 
     private var ownAddress: Refusal {
         Refusal(status: 403, problem: "forbidden-target", detail: "the target is Rockpool itself")
+    }
+}
+
+/// The `Host` of a request, parsed once: the request gate has parsed it in most cases.
+struct HostName {
+    let fields: HTTPFields
+    var parsed: Authority?
+
+    /// Throws a 400 for a field that is missing, repeated or invalid.
+    func authority() throws(Refusal) -> Authority {
+        if let parsed { return parsed }
+        let (host, port) = try HostField.parse(fields)
+        return Authority(host: host, port: port)
     }
 }

@@ -67,7 +67,13 @@ struct ReplyWriter: Sendable {
         case .file(let path, let offset, let length, let lease):
             defer { withExtendedLifetime(lease) {} }
             try await send(buffer, file: path, offset: Int(offset), length: Int(length))
-        case .stream(let source, _): try await send(buffer, source: source, framing: framing)
+        case .stream(let source, let length):
+            // A short body often arrives with its head.
+            if length != nil, let whole = (source as? BodyPipe)?.takeWhole(upTo: Self.joinLimit) {
+                try await send(buffer, body: whole)
+            } else {
+                try await send(buffer, source: source, framing: framing)
+            }
         }
         return staysOpen
     }

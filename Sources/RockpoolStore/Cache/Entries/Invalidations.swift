@@ -22,6 +22,9 @@ final class Invalidations: Sendable {
 
     private let moments = Mutex<OrderedDictionary<Name, Timestamp>>([:])
 
+    /// True if nothing was invalidated lately.
+    var isEmpty: Bool { moments.withLock(\.isEmpty) }
+
     func note(_ names: [Name], at moment: Timestamp) {
         moments.withLock { moments in
             for name in names {

@@ -86,6 +86,6 @@ final class StoredKeys: Sendable {
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
     private static func fingerprint(ofPath url: String) -> UInt32 {
-        UInt32(truncatingIfNeeded: String(url.prefix { $0 != "?" }).hashValue)
+        UInt32(truncatingIfNeeded: CacheStore.path(of: url).hashValue)
     }
 }

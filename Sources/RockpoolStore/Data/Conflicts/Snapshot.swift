@@ -34,7 +34,8 @@ extension DataStore {
     /// Returns the pinned representation that an operation's client could have seen when it wrote; nil where it is unknown.
     package func base(of sequence: Int64) async throws -> Conflict.Side? {
         try await database.pool.read { db in
-            try Data.fetchOne(db, sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL", arguments: [sequence])
+            let statement = try db.cachedStatement(sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL")
+            return try Data.fetchOne(statement, arguments: [sequence])
                 .flatMap { try Conflict.Side.fetch(in: db, name: $0) }
         }
     }

@@ -53,6 +53,7 @@ extension DataStore {
     /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
     package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) {
         fleetReplica?.onChange { [weak self] change in
+            self?.empty.noteTaken()
             if change.hasTakers { Task { try await self?.readTakers() } }
             body(change)
         }

@@ -27,6 +27,8 @@ extension DataStore {
     ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
+        // Also after an error: a failed commit may be in the log.
+        defer { empty.noteTaken() }
         let taken = try await translated {
             try await queue.commit(weight: cost / 2, scope: .either) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(in: db, for: cost)

@@ -128,19 +128,43 @@ extension DataStore {
 
     /// Returns the states of the unfinished operations of a lane, by principal.
     package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
-        try await reading { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ?
-                        AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal, state
-                    """)
-            return try Row.fetchAll(statement, arguments: [lane, upstream]).compactMap { row in
+        if empty.isKnown { return [] }
+        let mark = empty.mark
+        return try await reading { db in
+            let statement = try db.cachedStatement(sql: Self.laneStandings)
+            let rows = try Row.fetchAll(statement, arguments: [lane, upstream])
+            if rows.isEmpty, try !Self.holdsOpen(in: db) { self.empty.note(at: mark) }
+            return try rows.compactMap { row in
                 var columns = RowReader(row)
                 let principal: String = try columns.next()
                 guard let state = try columns.word(OperationState.self) else { return nil }
                 return LaneStanding(principal: principal.isEmpty ? nil : principal, state: state, firstPlace: try columns.next())
             }
         }
+    }
+
+    /// Finds the first place of each principal and state by searches of `op_standing`, without a look at the operations behind it: a lane may
+    /// hold a hundred thousand.
+    static let laneStandings = {
+        let open = "FROM op WHERE lane = ?1 AND upstream = ?2 AND state NOT IN (\(OperationRow.endedStates))"
+        let states = OperationState.allCases.filter { !$0.hasEnded }.map { "('\($0.rawValue)')" }.joined(separator: ", ")
+        return """
+            WITH RECURSIVE who (principal) AS (
+                SELECT min(principal) \(open)
+                UNION ALL SELECT (SELECT min(principal) \(open) AND principal > who.principal) FROM who WHERE who.principal IS NOT NULL
+            ), open (state) AS (VALUES \(states))
+            SELECT principal, state, first FROM (
+                SELECT who.principal AS principal, open.state AS state,
+                    (SELECT min(op.place) \(open) AND op.principal = who.principal AND op.state = open.state) AS first
+                FROM who, open WHERE who.principal IS NOT NULL
+            ) WHERE first IS NOT NULL
+            """
+    }()
+
+    private static func holdsOpen(in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM op WHERE state NOT IN (\(OperationRow.endedStates)))")
+        return try Bool.fetchOne(statement) ?? true
     }
 
     /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name has not ended.
@@ -172,11 +196,11 @@ extension DataStore {
 
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
-        guard let collection = new.collection else { return false }
+        guard let collection = new.collection, !empty.isKnown else { return false }
         return try await reading { db in
-            try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))",
-                arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
+            let statement = try db.cachedStatement(
+                sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))")
+            return try Bool.fetchOne(statement, arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
         }
     }
 

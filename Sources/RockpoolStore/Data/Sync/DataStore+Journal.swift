@@ -81,8 +81,9 @@ extension DataStore {
     package func openCount(upstream: String) async throws -> Int {
         try await reading { db in
             try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM op WHERE upstream = ? AND state NOT IN (\(OperationRow.endedStates))", arguments: [upstream])
-                ?? 0
+                db.cachedStatement(
+                    sql: "SELECT count(*) FROM op WHERE upstream = ? AND state NOT IN (\(OperationRow.endedStates))"),
+                arguments: [upstream]) ?? 0
         }
     }
 }

@@ -77,7 +77,8 @@ extension DataStore {
 
     static func isMerged(_ sequence: Int64, in db: Database) throws -> Bool {
         try Bool.fetchOne(
-            db, sql: "SELECT EXISTS (SELECT 1 FROM conflict WHERE seq = ? AND resolution IN ('merged', 'theirs', 'both'))",
+            db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM conflict WHERE seq = ? AND resolution IN ('merged', 'theirs', 'both'))"),
             arguments: [sequence]) ?? false
     }
 
@@ -109,18 +110,20 @@ extension DataStore {
         let ledger = footprint.ledger
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
-        return try await recorded {
+        let (operation, mapped) = try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
                 let before = try Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
                 try Self.record(disposition, result, on: before, in: db, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
-                try self.map(before, disposition: disposition, in: db, now: now)
+                let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
                 try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return try self.known(id, in: db)
+                return (try self.known(id, in: db), mapped)
             }
         }
+        note(mapped)
+        return operation
     }
 
     /// - Throws: `.illegal` when another node has the operation in flight, or this one was fenced since it leased it.
@@ -130,11 +133,25 @@ extension DataStore {
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
-    private func map(_ operation: Position, disposition: Disposition, in db: Database, now: Timestamp) throws {
-        guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
+    /// - Returns: the mapping, for `localIDs` after the commit. An observer of the transaction would do it as well, but GRDB prepares the
+    ///   statements of every transition anew after each observer: a third of a replay.
+    private static func map(
+        _ operation: Position, disposition: Disposition, in db: Database, now: Timestamp
+    ) throws -> NewMapping? {
+        guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return nil }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
             .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
-        db.afterNextTransaction { _ in self.localIDs.note(id, became: mapping) }
+        return NewMapping(localID: id, mapping: mapping)
+    }
+
+    /// A local id, and the id of the server that a delivery has given it.
+    private struct NewMapping {
+        let localID: LocalID
+        let mapping: ServerMapping
+    }
+
+    private func note(_ mapped: NewMapping?) {
+        if let mapped { localIDs.note(mapped.localID, became: mapped.mapping) }
     }
 
     /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
@@ -165,7 +182,7 @@ extension DataStore {
     package func move(
         id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
     ) async throws -> QueuedWrite {
-        try await recorded {
+        let (operation, mapped) = try await recorded {
             try await queue.commit { db in
                 let before = try Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
@@ -174,10 +191,12 @@ extension DataStore {
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
                 if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
-                try self.map(before, disposition: disposition, in: db, now: now)
-                return try self.known(id, in: db)
+                let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
+                return (try self.known(id, in: db), mapped)
             }
         }
+        note(mapped)
+        return operation
     }
 
     private static let answered = TransitionUpdate(

@@ -96,7 +96,8 @@ extension DataStore {
 
     /// - Returns: the hashes of blobs that no operation references any more; their rows are deleted.
     static func forgetUnusedBlobs(in db: Database) throws -> [String] {
-        try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
+        // Prepared once: live writes call it with every commit.
+        try Data.fetchAll(db.cachedStatement(sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha")).map { Digest.hex($0) }
     }
 
     /// Removes the request and response bodies of delivered operations, the oldest first, to make space for a new one: a queued write is

@@ -1,0 +1,100 @@
+// The last folded collections, kept while nothing changes that they are made of (docs/outbox.md#reads).
+import NIOCore
+import RockpoolCore
+import Synchronization
+
+/// Keeps representations with queued writes folded in, so that a client that reads a collection again does not fold thousands of writes
+/// anew.
+final class FoldedReads: Sendable {
+    /// The read of one client.
+    struct Key: Hashable, Sendable {
+        let upstream: String
+        let collection: String
+        let principal: String?
+        let query: String?
+    }
+
+    /// The state of everything that a fold reads besides the server's representation. Taken before it is read.
+    struct Version: Equatable, Sendable {
+        /// The number of commits of the outbox.
+        let commits: Int
+        /// The number of changes of the overlay: a commit is published after it.
+        let notes: Int
+        /// The number of configurations.
+        let configurations: Int
+    }
+
+    /// The server's representation under the writes.
+    struct Base: Equatable, Sendable {
+        let bytes: ByteBuffer?
+        /// The time until which it includes writes.
+        let includesUntil: Timestamp?
+    }
+
+    /// A representation with writes folded in.
+    struct Representation: Sendable {
+        let body: ByteBuffer
+        /// The sequence of the last write in it.
+        let last: Int64
+        /// True if a write could not be folded in.
+        let isDirty: Bool
+        /// The number of writes in it that are not delivered.
+        let openCount: Int
+    }
+
+    private struct Kept {
+        let key: Key
+        let version: Version
+        let base: Base
+        let representation: Representation
+    }
+
+    private struct State {
+        var configurations = 0
+        /// The last used one at the end.
+        var kept: [Kept] = []
+    }
+
+    private static let limit = 8
+    /// Maximum bytes of all representations together, without their bases, which are the cache's.
+    private static let byteLimit = Int.mib(32)
+
+    private let state = Mutex(State())
+
+    /// Returns the present version.
+    func version(commits: Int, notes: Int) -> Version {
+        Version(commits: commits, notes: notes, configurations: state.withLock(\.configurations))
+    }
+
+    /// Returns the kept representation of a read; nil if there is none, or something has changed since it was made.
+    func find(_ key: Key, at version: Version, over base: Base) -> Representation? {
+        state.withLock { state in
+            guard let index = state.kept.firstIndex(where: { $0.key == key }) else { return nil }
+            let kept = state.kept.remove(at: index)
+            guard kept.version == version, kept.base == base else { return nil }
+            state.kept.append(kept)
+            return kept.representation
+        }
+    }
+
+    /// Keeps the representation of a read that was made of this version and this base.
+    func keep(_ representation: Representation, of key: Key, at version: Version, over base: Base) {
+        guard representation.body.readableBytes <= Self.byteLimit else { return }
+        state.withLock { state in
+            state.kept.removeAll { $0.key == key || $0.version != version }
+            state.kept.append(Kept(key: key, version: version, base: base, representation: representation))
+            var bytes = state.kept.reduce(0) { $0 + $1.representation.body.readableBytes }
+            while bytes > Self.byteLimit || state.kept.count > Self.limit {
+                bytes -= state.kept.removeFirst().representation.body.readableBytes
+            }
+        }
+    }
+
+    /// Drops everything, because another configuration is in force.
+    func forget() {
+        state.withLock {
+            $0.configurations += 1
+            $0.kept = []
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// Reads of all open operations (docs/outbox.md#lanes), and their costs.
+import GRDB
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct OpenOperationTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// A summary that is read alone equals that of the whole operation.
+    @Test func aSummaryHasEverythingThatReplayNeeds() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("1", principal: "ann"))
+        var second = write("2", lane: "notes", principal: "ann")
+        (second.collection, second.entityID, second.dependsOn, second.priority) = ("/v1/notes", "2", ["1"], -7)
+        _ = try await store.append(second)
+        var third = write("3", lane: "other")
+        third.expiresAt = time.now + .hours(1)
+        _ = try await store.append(third)
+        _ = try await store.append(write("4", lane: "gone"))
+        _ = try await store.transition(id: "4", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        _ = try await store.lease(id: "1", now: time.now)
+        _ = try await store.finish(
+            id: "1", disposition: Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: time.now, countsAsAnswered: false),
+            result: nil, attempt: AttemptRecord(sent: .maybe), now: time.now)
+        let found = try await store.reduceOpen(into: [Int64: OperationSummary]()) { found, summary, _ in found[summary.sequence] = summary }
+        let whole = try await store.openOperations().map { OperationSummary($0) }
+        #expect(whole.map(\.sequence) == [1, 2, 3] && found.count == 3)
+        for summary in whole { #expect(found[summary.sequence] == summary) }
+        #expect(found[1]?.lostAt != nil && found[2]?.needs == [1])
+        let entities = try await store.reduceOpen(into: [String?]()) { $0.append($2) }
+        #expect(entities.contains("2"))
+        await store.close()
+    }
+
+    /// Each write to a member of a collection looks for open writes to the whole of it. Without an index of its own this took as long as
+    /// there were open writes: the hundred thousandth write a thousand times as long as the hundredth.
+    @Test func theSearchForWritesToAWholeCollectionReadsNoOtherRows() async throws {
+        let store = try openData(scratch.state, time)
+        let plan = try await store.queue.outside { db in
+            try Row.fetchAll(
+                db, sql: "EXPLAIN QUERY PLAN " + QueuedWriteDraft.openOfCollection(isMember: true), arguments: ["notes", "/notes", "", 9]
+            ).map { $0["detail"] as String }
+        }
+        #expect(plan.count == 1 && plan.first?.contains("op_whole_collection") == true, "\(plan)")
+        await store.close()
+    }
+
+    /// Each new write asks for the open operations of its lane by principal and state. By a search of all of them, the ten thousandth write
+    /// took ten times as long as the thousandth.
+    @Test func theStandingsOfALaneReadOneRowOfEachKind() async throws {
+        let store = try openData(scratch.state, time)
+        for (id, principal) in [("1", "ann"), ("2", nil), ("3", "ann"), ("4", "bob"), ("5", nil)] {
+            _ = try await store.append(write(id, principal: principal))
+        }
+        _ = try await store.append(write("6", lane: "other", principal: "cid"))
+        _ = try await store.transition(id: "2", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        _ = try await store.lease(id: "1", now: time.now)
+        let lane = write("7").lane
+        let found = try await store.standings(lane: lane, upstream: write("7").upstream)
+        let expected: Set<LaneStanding> = [
+            LaneStanding(principal: "ann", state: .inflight, firstPlace: 1), LaneStanding(principal: "ann", state: .pending, firstPlace: 3),
+            LaneStanding(principal: "bob", state: .pending, firstPlace: 4), LaneStanding(principal: nil, state: .pending, firstPlace: 5),
+        ]
+        #expect(Set(found) == expected && found.count == 4)
+        #expect(try await store.standings(lane: "none", upstream: "notes").isEmpty)
+        let plan = try await store.queue.outside { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + DataStore.laneStandings, arguments: ["lane", "notes"])
+                .map { $0["detail"] as String }.filter { $0.contains("op") && $0.contains("USING") }
+        }
+        #expect(plan.count >= 3 && plan.allSatisfy { $0.hasPrefix("SEARCH") && $0.contains("op_standing (lane=? AND upstream=?") }, "\(plan)")
+        await store.close()
+    }
+
+    /// GRDB forgets the statements of transitions with every observer of a transaction: preparing them anew was a third of a replay.
+    @Test func aDeliveryThatMapsALocalIDPreparesNothingAnew() async throws {
+        let store = try openData(scratch.state, time)
+        var create = write("1")
+        create.localID = LocalID.make(now: time.now, random: (1, 2))
+        _ = try await store.append(create)
+        _ = try await store.lease(id: "1", now: time.now)
+        let prepared = { try await store.queue.outside { ObjectIdentifier(try $0.cachedStatement(sql: TransitionUpdate.plain.sql)) } }
+        let before = try await prepared()
+        var delivered = Disposition(state: .delivered)
+        delivered.mapping = ServerMapping(id: ServerID(text: "7"), url: "u")
+        _ = try await store.finish(id: "1", disposition: delivered, result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)
+        #expect(store.localIDs.mapping(of: try #require(create.localID))?.id.text == "7")
+        #expect(try await prepared() == before)
+        await store.close()
+    }
+}
