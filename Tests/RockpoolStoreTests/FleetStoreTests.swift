@@ -182,6 +182,27 @@ struct FleetStoreTests {
         await c.close()
     }
 
+    @Test func aNodeThatLeavesHasEveryWriteAndMayComeBack() async throws {
+        let a = try await node("a")
+        _ = try await a.append(write("1"))
+        try server.stop()
+        try await until { a.fleet?.absence != nil }
+        _ = try await a.append(write("2"))
+        await a.close()
+        let alone = try openData("\(scratch.path)/a", time)
+        let third = try await alone.append(write("3"))
+        #expect(try await alone.openOperations().map(\.id) == ["1", "2", "3"])
+        #expect(third.sequence < 10)
+        await alone.close()
+        try server.start()
+        let again = try await node("a")
+        try await until { (try? await open(again)) == ["1", "2", "3"] }
+        let b = try await node("b")
+        #expect(try await open(b) == ["1", "2", "3"])
+        await again.close()
+        await b.close()
+    }
+
     @Test func aNodeThatStartsAgainFindsWhatItMissed() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))

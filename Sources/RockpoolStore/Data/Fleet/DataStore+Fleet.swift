@@ -10,7 +10,12 @@ extension DataStore {
     static func replica(
         for outbox: OutboxSettings, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
     ) throws -> (any FleetMember)? {
-        guard outbox.store == .postgresql else { return nil }
+        guard outbox.store == .postgresql else {
+            if try FleetReplica.leave(pool) {
+                logger.warning("this node has left its fleet and sends what waits: no other node may do so now (docs/fleet.md#leaving)")
+            }
+            return nil
+        }
         let node = try pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
         return FleetReplica(
             settings: outbox, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)

@@ -60,8 +60,7 @@ final class FleetReplica: FleetMember {
 
     func begin(on db: Database) throws {
         try db.execute(
-            sql: """
-                CREATE TEMP TABLE fleet_change (n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3);
+            sql: Self.changes + """
                 CREATE TEMP TRIGGER fleet_landed AFTER UPDATE OF state ON main.op WHEN old.state = 'inflight' AND new.state <> 'inflight'
                     BEGIN DELETE FROM fleet_claim WHERE seq = new.seq; END;
                 CREATE TEMP TRIGGER fleet_blob_came AFTER INSERT ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
@@ -100,6 +99,22 @@ final class FleetReplica: FleetMember {
         try db.execute(sql: "INSERT INTO fleet_state VALUES (1, ?, 0, 0)", arguments: [node])
         return node
     }
+
+    /// Makes an outbox of its own of what was a replica.
+    /// - Returns: true if it was one.
+    static func leave(_ pool: DatabasePool) throws -> Bool {
+        guard try pool.read({ try $0.tableExists("fleet_state") }) else { return false }
+        try pool.write { db in
+            try db.execute(sql: changes)
+            _ = try HeldOperations.handOver(in: db)
+            try db.execute(sql: "DROP TABLE fleet_change; DROP TABLE fleet_claim; DROP TABLE fleet_state")
+        }
+        return true
+    }
+
+    private static let changes = """
+        CREATE TEMP TABLE fleet_change (n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3);
+        """
 
     /// Returns the operations that this node does not have in flight itself under its present lease: those of an earlier lease wait for
     /// `takeOver`.
