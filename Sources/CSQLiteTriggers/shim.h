@@ -1,5 +1,5 @@
 // Turns the triggers of a schema off and on, for rows that come from another node of a fleet with everything its triggers did
-// (docs/fleet.md#replica).
+// (docs/fleet.md#transactions).
 #pragma once
 #include <sqlite3.h>
 

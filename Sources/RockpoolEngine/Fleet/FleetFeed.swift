@@ -5,7 +5,7 @@ import RockpoolCore
 import RockpoolStore
 import ServiceLifecycle
 
-/// Publishes the changes of other nodes as this node's own are.
+/// Publishes the changes of other nodes as this node's own are. Make it before the outbox is read, so that nothing is missed.
 package final class FleetFeed: Service {
     private let data: DataStore
     private let notifier: OutboxNotifier

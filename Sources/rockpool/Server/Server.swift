@@ -60,7 +60,6 @@ struct Server: Sendable {
             accessLog: AccessLog().write)
         engine.traces.setVersion(Version.number)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
-        // Before the outbox is read, so that nothing is missed.
         let feed = FleetFeed(engine: engine)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()

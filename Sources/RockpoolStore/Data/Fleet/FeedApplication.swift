@@ -1,4 +1,4 @@
-// Puts the newest rows of the fleet into this node's database (docs/fleet.md#replica).
+// Puts the newest rows of the fleet into this node's database (docs/fleet.md#transactions).
 import CSQLiteTriggers
 import FoundationEssentials
 import GRDB

@@ -1,4 +1,4 @@
-// This node's database as a replica of the fleet's (docs/fleet.md#transactions, docs/fleet.md#replica).
+// This node's database as a replica of the fleet's (docs/fleet.md#transactions).
 import FoundationEssentials
 import GRDB
 import Logging
