@@ -5,7 +5,7 @@ SWIFT ?= swift
 SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
-CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl
+CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl postgresql
 LINTERS := python3 python3-pip
 # For packages, and for their tests.
 PACKAGERS := python3 dpkg-dev xz-utils
@@ -24,7 +24,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -111,6 +111,10 @@ faults: release
 ## libfaketime, nginx, haproxy, node and a C compiler. A run with a missing requirement reports it and is skipped.
 faults-all: release
 	Tests/faults/run --all --output Benchmarks/RESULTS.md
+
+## Every fault of a fleet on real servers: gateways and databases that die, stop, are cut off and promoted; ten minutes, with postgresql.
+fleet-faults: release clients
+	Tests/fleet/run
 
 ## Random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees, conflicts, lost updates.
 sessions: release

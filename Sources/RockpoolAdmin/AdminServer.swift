@@ -154,6 +154,7 @@ package struct AdminServer: Service {
             dashboard: dashboardAddress
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
+        FleetRoutes(data: data).add(to: router)
         EventRoutes(feed: feed).add(to: router)
         RequestRoutes(exchanges: engine.exchanges, active: active, statistics: engine.statistics, followers: followers, now: now).add(
             to: router)

@@ -53,6 +53,16 @@ extension OperationRecorder {
     }
 }
 
+extension FleetFeed {
+    /// Nil without a fleet.
+    package convenience init?(engine: Engine) {
+        guard engine.data.fleet != nil else { return nil }
+        self.init(
+            data: engine.data, notifier: engine.notifier, outbound: engine.outbound, updates: engine.reads.updates, effects: engine.effects,
+            credentials: engine.credentials, active: engine.active, logger: engine.logger)
+    }
+}
+
 extension Prober {
     /// Creates the prober that probes for the sake of queued writes.
     package convenience init(engine: Engine, replayer: Replayer) {

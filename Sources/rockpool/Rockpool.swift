@@ -29,7 +29,7 @@ struct Rockpool: AsyncParsableCommand {
                 name: "See",
                 subcommands: [
                     StatusCommand.self, StatsCommand.self, TailCommand.self, DashboardCommand.self, EntitiesCommand.self,
-                    DoctorCommand.self,
+                    FleetCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(
                 name: "Steer",

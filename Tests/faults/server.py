@@ -60,6 +60,7 @@ class Server:
         patience="connect: 1s, first_byte: 1s, idle: 1s",
         gateway="127.0.0.1",
         policy="standard",
+        outbox="",
         descriptors=None,
         environment=None,
         command=(),
@@ -73,6 +74,7 @@ class Server:
 proxy: {{ listen: "127.0.0.1:0", timeouts: {{ {timeouts} }}, limits: {{ {limits} }}, {proxy} }}
 admin: {{ listen: "127.0.0.1:0" }}
 storage: {{ cache_dir: {self.scratch}/cache, state_dir: {self.scratch}/state, cache_limit: {cache_limit}, min_free: 1 MB, {storage} }}
+outbox: {{ {outbox} }}
 upstreams:
   - {{ name: origin, origin: "http://{origin}", gateway: "{gateway}:{self.gateway}", policy: {policy},
       timeouts: {{ {patience} }}, {upstream} }}

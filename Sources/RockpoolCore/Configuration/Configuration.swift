@@ -6,6 +6,7 @@ package struct Configuration: Hashable, Sendable {
     package var admin = AdminSettings()
     package var log = LogSettings()
     package var storage = StorageSettings()
+    package var outbox = OutboxSettings()
     package var cleanup = CleanupSettings()
     /// The built-in categories, overridden by configured ones of the same name, then the user's own.
     package var categories: [CacheCategory] = CacheCategory.builtIn

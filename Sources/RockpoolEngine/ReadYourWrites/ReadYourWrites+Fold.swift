@@ -39,6 +39,8 @@ extension ReadYourWrites {
     /// Answers a read. Queued writes of the client about the same entity are merged into the response.
     func read(_ context: inout RequestContext) async -> Reply {
         var reply: Reply
+        // Of a fleet's other nodes, nothing older than this is left out.
+        try? await data.catchUp(ifOlderThan: .seconds(2))
         if let view = view(of: context) {
             reply = await readFolded(in: view, for: &context)
             noteTrouble(of: view, in: &reply.head)

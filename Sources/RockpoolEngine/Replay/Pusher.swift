@@ -66,7 +66,8 @@ final class Pusher: Sendable {
 
     /// Returns the path for a batch with this operation; nil when the operation is sent alone.
     func path(of operation: OperationSummary) -> String? {
-        guard let upstream = active.routes.upstream(named: operation.upstream), let collection = operation.collection,
+        // A node of a fleet sends what it can authenticate (`FleetDuty.permits`).
+        guard data.fleet == nil, let upstream = active.routes.upstream(named: operation.upstream), let collection = operation.collection,
             // After a lost response the write must be compared with the upstream's state, which needs a request of its own.
             operation.lostAt == nil, !singles.withLock({ $0.contains(operation.id) })
         else { return nil }
@@ -143,8 +144,10 @@ final class Pusher: Sendable {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: now()) }
         do throws(TransferFailure) {
-            let answer = try await upstreams.send(
-                head, body: .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
+            let answer = try await underLease(of: data) { () throws(TransferFailure) in
+                try await self.upstreams.send(
+                    head, body: .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
+            }
             guard await upstreams.isConfirmed(answer.head, upstream: batch.upstream) else {
                 answer.body.abandon()
                 throw .unconfirmed

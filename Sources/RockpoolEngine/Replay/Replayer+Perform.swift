@@ -10,13 +10,14 @@ extension Replayer {
     /// Executes one action and returns its result.
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
-        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id) }
+        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id, sequence: sequence) }
+        case .look(_, let sequence) where !duty.permits(summary(of: sequence)): .failed(sequence: sequence)
         case .look(let id, let sequence): await doing("looking for the effect of", id: id, sequence: sequence) { try await self.look(id) }
         case .record(let id, let sequence, let disposition): await record(id: id, sequence: sequence, disposition: disposition)
         case .move(let id, let sequence, let disposition):
             await doing("moving", id: id, sequence: sequence) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
-                let from = Set([self.state(of: sequence)].compactMap { $0 })
+                let from = Set([self.summary(of: sequence)?.state].compactMap { $0 })
                 return .settled(self.told(try await self.move(id, by: disposition, from: from)))
             }
         }
@@ -71,8 +72,10 @@ extension Replayer {
         }
         do {
             let finished = try await notifier.effectsUnderWay.during(sending.operation) {
-                let finished = try await data.finish(
-                    id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
+                let finished = try await duty.keeping {
+                    try await self.data.finish(
+                        id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: self.now())
+                }
                 FailPoint.afterOutcomeCommit.reached()
                 attempts.withLock { $0[id] = nil }
                 if disposition.isCaptive {

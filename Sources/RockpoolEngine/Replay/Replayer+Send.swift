@@ -7,7 +7,8 @@ import RockpoolStore
 import Synchronization
 
 extension Replayer {
-    func send(_ id: String) async throws -> ReplayMachine.Event {
+    func send(_ id: String, sequence: Int64) async throws -> ReplayMachine.Event {
+        guard duty.permits(summary(of: sequence)) else { return .failed(sequence: sequence) }
         if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
@@ -139,8 +140,11 @@ extension Replayer {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {
-                let answer = try await upstreams.send(
-                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
+                let request = head
+                let answer = try await underLease(of: data) { () throws(TransferFailure) in
+                    try await self.upstreams.send(
+                        request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
+                }
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)
                 guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {

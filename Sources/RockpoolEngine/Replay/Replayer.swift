@@ -78,8 +78,10 @@ package final class Replayer: Service {
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
-    /// Returns the state of an operation in the machine.
-    func state(of sequence: Int64) -> OperationState? { machine.withLock { $0.summary(of: sequence)?.state } }
+    var duty: FleetDuty { FleetDuty(data: data, renewal: renewal, active: active) }
+
+    /// Returns an operation as it is in the machine.
+    func summary(of sequence: Int64) -> OperationSummary? { machine.withLock { $0.summary(of: sequence) } }
 
     // MARK: the loop
 
@@ -182,10 +184,10 @@ package final class Replayer: Service {
 
     private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
         let now = self.now()
-        let contexts = contexts
+        let (contexts, duty) = (contexts, duty)
         let actions = machine.withLock { machine in
             machine.reconfigure(contexts)
-            let actions = events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
+            let actions = events.flatMap { machine.step(duty.located($0), now: now, random: .random(in: 0..<1)) }
             notifier.pauses.replace(by: machine.pauses)
             return actions
         }

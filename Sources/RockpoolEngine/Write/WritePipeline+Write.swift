@@ -131,6 +131,8 @@ extension WritePipeline {
     /// get a short time to finish.
     private func laneIsFree(for operation: QueuedWriteDraft, upstream: Upstream, context: RequestContext) async throws -> Bool {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
+        // What other nodes of a fleet have accepted comes first; while that is not known, nothing is sent.
+        do { try await data.catchUp() } catch DataStoreError.away { return false }
         let lane = operation.lane
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
         while true {
@@ -208,6 +210,7 @@ extension WritePipeline {
             return reply
         }
         var reply = await answered(stored, for: context)
+        if let node = data.holder(of: stored) { reply.head.fields[.rockpoolState] = "pending; held=\(node)" }
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply
     }
@@ -251,6 +254,7 @@ extension WritePipeline {
                 Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept; \(Problem.roomAdvice)"),
                 context: &context)
         }
+        if case DataStoreError.away = error { return refuse(Problem(.notQueueable, detail: "\(error)", retryAfter: 5), context: &context) }
         logger.failed("outbox failed", error: error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"

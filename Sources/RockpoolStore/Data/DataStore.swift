@@ -26,6 +26,8 @@ package final class DataStore: Sendable {
     let lock: StoreLock
     let database: StoreDatabase
     let queue: CommitQueue
+    /// This database as a replica of a fleet's; nil without a fleet.
+    let replica: (any FleetMember)?
     let footprint: Footprint
     let reserve: ReserveFile
     let lanes: FileLanes
@@ -56,7 +58,8 @@ package final class DataStore: Sendable {
     /// been sent.
     /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
-        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
+        directory: String, settings: StorageSettings, outbox: OutboxSettings = OutboxSettings(),
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(DataStoreError) -> DataStore {
         let path = "\(directory)/data.sqlite"
         do {
@@ -81,7 +84,7 @@ package final class DataStore: Sendable {
             // Makes the name of the file survive a power failure as well.
             try Paths.synchronizeDirectory(directory)
             let store = try DataStore(
-                directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
+                directory: directory, settings: settings, outbox: outbox, clock: clock, logger: logger, lock: lock, database: database)
             store.held.withLock { $0.tidied = temporaries }
             return store
         } catch let error as DataStoreError {
@@ -111,8 +114,8 @@ package final class DataStore: Sendable {
     static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
 
     private init(
-        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger, lock: StoreLock,
-        database: StoreDatabase
+        directory: String, settings: StorageSettings, outbox: OutboxSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger,
+        lock: StoreLock, database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)
         let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
@@ -130,7 +133,9 @@ package final class DataStore: Sendable {
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
         liveWrites = LiveWriteMarks(directory: directory)
-        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
+        replica = try Self.replica(
+            for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { db in
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
@@ -152,9 +157,14 @@ package final class DataStore: Sendable {
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
-                try Self.recover(in: db, now: now)
+                // In a fleet, both belong to a transaction of the fleet.
+                if replica == nil { try Self.recover(in: db, now: now) }
                 try ShareSums.begin(in: db, with: sums)
+                if let replica { try replica.begin(on: db) }
+                // In a fleet, what they become is handed over like a write that was accepted while the shared database was away.
+                try replica?.beginAlone(in: db)
                 unused = try adoptLiveWrites(in: db, now: now)
+                try replica?.endAlone(in: db)
                 try localIDs.load(in: db)
                 let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }
@@ -167,6 +177,7 @@ package final class DataStore: Sendable {
             if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }
         }
         reserve.fill(minFree: settings.minFree.bytes)
+        try join(outbox)
     }
 
     /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
@@ -197,6 +208,7 @@ package final class DataStore: Sendable {
     /// Leaves an empty log and the mark of a clean stop, and releases the lock.
     package func close() async {
         await deleteEndedLiveWrites()
+        await replica?.leave()
         await queue.close()
         let (database, directory) = (database, directory)
         try? await lanes.run(0) {

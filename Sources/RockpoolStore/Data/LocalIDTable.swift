@@ -53,7 +53,17 @@ package final class LocalIDTable: Sendable {
     }
 
     func load(in db: Database) throws {
-        let rows = try GRDB.Row.fetchAll(db, sql: "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map")
+        try load(GRDB.Row.fetchAll(db, sql: Self.selection))
+    }
+
+    /// Reads some local ids again.
+    func load(_ ids: Set<String>, in db: Database) throws {
+        for id in ids { try load(GRDB.Row.fetchAll(db, sql: "\(Self.selection) WHERE local_id = ?", arguments: [id])) }
+    }
+
+    private static let selection = "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map"
+
+    private func load(_ rows: [GRDB.Row]) throws {
         for row in rows {
             var columns = RowReader(row)
             guard let id = LocalID(try columns.next(String.self)) else { continue }

@@ -8,10 +8,16 @@ import Synchronization
 /// Jobs are queued; a drain on the writer's thread takes the queued jobs, runs each in a savepoint of one transaction, commits once, then
 /// resumes every caller. A failing job fails alone; a failing commit fails every job of the group.
 final class CommitQueue: Sendable {
-    /// Runs the job; returns its error, if any, and a closure that resumes its caller once the outcome of the transaction is known. A job
-    /// that is alone in its transaction runs without a savepoint: SQLite moves a large savepoint journal into a file.
-    private typealias Job = @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
     private typealias Answer = @Sendable ((any Error)?) -> Void
+
+    private struct Job: Sendable {
+        let scope: CommitScope
+        /// Runs the job; returns its error, if any, and a closure that resumes its caller once the outcome of the transaction is known. A
+        /// job that is alone in its transaction runs without a savepoint: SQLite moves a large savepoint journal into a file.
+        let run: @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
+        /// Answers the caller with an error; the job does not run.
+        let refuse: Answer
+    }
 
     private struct State {
         var waiting: [(weight: Int64, since: ContinuousClock.Instant, job: Job)] = []
@@ -26,11 +32,17 @@ final class CommitQueue: Sendable {
     private let turnCount = Atomic(0)
     /// Called on the writer's thread after every commit, outside any transaction.
     private let afterCommit: @Sendable (Database) -> Void
+    /// The database that commits every shared transaction first; nil without a fleet.
+    private let partner: (any CommitPartner)?
 
     /// - Parameter groupWeight: maximum bytes of one transaction; a larger job runs in a transaction of its own.
-    init(pool: DatabasePool, groupWeight: Int64, afterCommit: @escaping @Sendable (Database) -> Void = { _ in }) {
+    init(
+        pool: DatabasePool, groupWeight: Int64, partner: (any CommitPartner)? = nil,
+        afterCommit: @escaping @Sendable (Database) -> Void = { _ in }
+    ) {
         self.pool = pool
         self.groupWeight = groupWeight
+        self.partner = partner
         self.afterCommit = afterCommit
     }
 
@@ -39,16 +51,21 @@ final class CommitQueue: Sendable {
 
     /// Runs `body` in a transaction shared with other jobs; returns when the transaction is committed.
     ///
-    /// - Parameter weight: approximate bytes that `body` writes.
+    /// - Parameters:
+    ///   - weight: approximate bytes that `body` writes.
+    ///   - scope: the databases that must take part. `body` may run twice, the first time without an effect.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = .kib(4), _ body: @escaping @Sendable (Database) throws -> T
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db, isAlone in
-                let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
-                return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
-            }
+            let job = Job(
+                scope: scope,
+                run: { db, isAlone in
+                    let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
+                    return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
+                }, refuse: { failure in continuation.resume(throwing: failure ?? TransactionLost()) })
+            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }, job)
         }
     }
 
@@ -83,7 +100,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private func enqueue(weight: Int64, orElse refuse: () -> Void, _ job: @escaping Job) {
+    private func enqueue(weight: Int64, orElse refuse: () -> Void, _ job: Job) {
         enum Step { case refuse, start, wait }
         let step: Step = state.withLock { state in
             if state.isClosed { return .refuse }
@@ -126,27 +143,91 @@ final class CommitQueue: Sendable {
     }
 
     private func run(_ group: ArraySlice<Job>, on db: Database) {
-        var answers: [Answer] = []
-        var failure: (any Error)?
+        guard let partner, group.contains(where: { $0.scope != .own }) else { return commit(group, on: db) }
+        switch commit(group, with: partner, on: db) {
+        case nil: break
+        case let absence?:
+            // Without the partner, only jobs that need it not.
+            let able = group.filter { $0.scope == .own || $0.scope == .either && absence.permitsEither }
+            for job in group where job.scope == .shared || job.scope == .either && !absence.permitsEither { job.refuse(absence.error) }
+            if !able.isEmpty { commit(able[...], on: db, alone: partner) }
+        }
+    }
+
+    /// Commits a group in both databases, the partner's first.
+    /// - Returns: nil after every caller was answered; or the reason why the partner takes no part, after everything was rolled back.
+    private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> PartnerAbsence? {
+        var (answers, failure): ([Answer], (any Error)?) = ([], nil)
         do {
             try db.beginTransaction(.immediate)
-            for job in group {
-                let (failure, answer) = job(db, group.count == 1)
-                answers.append(answer)
-                // A full disk or an I/O error aborts the whole transaction: the earlier jobs are rolled back too.
-                guard db.isInsideTransaction else { throw TransactionLost(isFull: (failure as? DatabaseError)?.saysFull == true) }
-                if group.count == 1, let failure { throw failure }
+            try partner.begin(in: db)
+            answers = try run(group, in: db)
+            try partner.prepare(in: db)
+            try db.commit()
+        } catch {
+            partner.abandon()
+            try? db.rollback()
+            if let absence = error as? PartnerAbsence {
+                if !absence.isUnknown { return absence }
+                failure = absence.error
+            } else {
+                failure = error
             }
+        }
+        // Before others learn of it: what they read then is not taken for older.
+        turnCount.add(1, ordering: .releasing)
+        partner.ended(in: db, isCommitted: failure == nil)
+        finish(group, answers: answers, failure: failure, on: db)
+        return nil
+    }
+
+    /// - Parameter partner: told about changes that it has no part in; nil for changes that never concern it.
+    private func commit(_ group: ArraySlice<Job>, on db: Database, alone partner: (any CommitPartner)? = nil) {
+        var (answers, failure): ([Answer], (any Error)?) = ([], nil)
+        do {
+            try db.beginTransaction(.immediate)
+            try partner?.beginAlone(in: db)
+            answers = try run(group, in: db)
+            try partner?.endAlone(in: db)
             try db.commit()
         } catch {
             failure = error
             try? db.rollback()
         }
+        finish(group, answers: answers, failure: failure, on: db)
+    }
+
+    /// Runs the jobs of a group.
+    /// - Throws: `JobsFailed` with the answers so far when the whole transaction is lost.
+    private func run(_ group: ArraySlice<Job>, in db: Database) throws -> [Answer] {
+        var answers: [Answer] = []
+        for job in group {
+            let (failure, answer) = job.run(db, group.count == 1)
+            answers.append(answer)
+            // A full disk or an I/O error aborts the whole transaction: the earlier jobs are rolled back too.
+            guard db.isInsideTransaction else {
+                throw JobsFailed(answers: answers, TransactionLost(isFull: (failure as? DatabaseError)?.saysFull == true))
+            }
+            if group.count == 1, let failure { throw JobsFailed(answers: answers, failure) }
+        }
+        return answers
+    }
+
+    private struct JobsFailed: Error {
+        let answers: [Answer]
+        let reason: any Error
+
+        init(answers: [Answer], _ reason: any Error) { (self.answers, self.reason) = (answers, reason) }
+    }
+
+    private func finish(_ group: ArraySlice<Job>, answers: [Answer], failure: (any Error)?, on db: Database) {
+        let failed = failure as? JobsFailed
+        let (answers, failure) = (failed?.answers ?? answers, failed?.reason ?? failure)
         endTurn(on: db)
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)
         if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
-        for job in unasked { job(db, false).answer(failure) }
+        for job in unasked { job.refuse(failure) }
     }
 
     private func endTurn(on db: Database) {

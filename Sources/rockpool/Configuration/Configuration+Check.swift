@@ -4,8 +4,9 @@ import RockpoolCore
 extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
-        storageContradictions() + categoryContradictions() + listenerContradictions() + sharedGatewayContradictions()
-            + noticeContradictions() + upstreamContradictions() + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
+        storageContradictions() + outboxContradictions() + categoryContradictions() + listenerContradictions()
+            + sharedGatewayContradictions() + noticeContradictions() + upstreamContradictions()
+            + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
 
@@ -40,6 +41,11 @@ extension Configuration {
                     "storage.state_dir", with: "storage.cache_dir", "must not lie in storage.cache_dir, which may be deleted at any time"))
         }
         return found
+    }
+
+    private func outboxContradictions() -> [Contradiction] {
+        guard outbox.store == .postgresql, outbox.url == nil, outbox.urlFile == nil else { return [] }
+        return [Contradiction("outbox.store", "postgresql needs outbox.url or outbox.url_file")]
     }
 
     private func categoryContradictions() -> [Contradiction] {

@@ -23,6 +23,18 @@ extension Examination {
         return found
     }
 
+    /// How the node stands in its fleet, and what an acknowledged write survives; nothing without a fleet.
+    func fleet() async -> [Finding] {
+        guard configuration.outbox.store == .postgresql || server != nil,
+            let status = try? await client.send(.get("/v1/status")).decoded(as: StatusReport.self), let fleet = status.fleet
+        else { return [] }
+        guard fleet.database == "there" else {
+            return [.warn("fleet", detail: fleet.words, advice: "make the database of outbox.url reachable")]
+        }
+        guard !fleet.survivesDatabaseHost else { return [.ok("fleet", detail: fleet.words)] }
+        return [.warn("fleet", detail: fleet.words, advice: "set synchronous_standby_names in PostgreSQL, and outbox.require_synchronous")]
+    }
+
     /// A proxy that other machines can use without a password.
     func openProxy() -> [Finding] {
         guard configuration.proxy.auth == nil, HostAndPort(configuration.proxy.listen)?.isLoopback == false else { return [] }

@@ -11,6 +11,22 @@ struct StatusReport: TabularReport, Equatable {
         var bandwidth: Word?
     }
 
+    struct Fleet: Decodable, Equatable {
+        var node: String
+        var database: String
+        var detail: String?
+        var nodes: Int
+        var held: Int
+        var survivesDatabaseHost: Bool
+
+        /// What an acknowledgement of a write survives, in words.
+        var words: String {
+            guard database == "there" else { return "\(node): the database is away, \(held) writes kept here: \(detail ?? "")" }
+            let loss = survivesDatabaseHost ? "survive the loss of" : "are lost with"
+            return "\(node), one of \(nodes) live nodes; acknowledged writes \(loss) the database's host"
+        }
+    }
+
     var state: String
     var pending: Int
     var conflicts: Int
@@ -22,6 +38,8 @@ struct StatusReport: TabularReport, Equatable {
     var configFile: String?
     var stateDir: String?
     var dashboard: String?
+    /// How this node stands in its fleet; nil without one.
+    var fleet: Fleet?
 
     var tables: [TextTable] {
         let facts = TextTable.facts(
@@ -30,7 +48,8 @@ struct StatusReport: TabularReport, Equatable {
                 ("pending", "\(pending)"),
                 ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
-            ] + (storage.map { [("storage", .init($0, .warning))] } ?? []) + places)
+            ] + (storage.map { [("storage", .init($0, .warning))] } ?? [])
+                + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? []) + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
             rows: upstreams.map { upstream in

@@ -17,6 +17,7 @@ struct Reload: Hashable, Sendable {
     init(from old: Configuration, to new: Configuration) {
         configuration = new
         (configuration.proxy, configuration.admin, configuration.storage) = (old.proxy, old.admin, old.storage)
+        configuration.outbox = old.outbox
         configuration.proxy.noProxy = new.proxy.noProxy
         let changed = Self.changed(from: Configuration.section.show(old), to: Configuration.section.show(new))
         waiting = changed.filter(Self.needsRestart)
@@ -56,7 +57,7 @@ struct Reload: Hashable, Sendable {
         let parts = path.split(separator: ".")
         switch parts.first {
         case "proxy": return path != "proxy.no_proxy"
-        case "admin", "storage", "network": return true
+        case "admin", "network", "outbox", "storage": return true
         // The store applies an added or removed category only after a restart.
         case "categories": return parts.count == 2 || ["guarantee", "share", "weight"].contains(parts.last ?? "")
         default: return false

@@ -17,6 +17,8 @@ struct Server: Sendable {
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
     let reload: @Sendable () throws -> ReloadOutcome
     private let replayer: Replayer
+    /// Nil without a fleet.
+    private let feed: FleetFeed?
     private let prober: Prober
     private let puller: Puller
     private let resolver: ConflictResolutionService
@@ -42,7 +44,8 @@ struct Server: Sendable {
         SQLiteTemporaries.keep(in: storage)
         let authority = AuthorityFiles(stateDirectory: storage.stateDir)
         do { try authority.checkPrivacy() } catch { throw CommandFailure(.configuration, "\(error)") }
-        let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+        let data = try DataStore.open(
+            directory: storage.stateDir, settings: storage, outbox: configuration.outbox, clock: WallClock.now, logger: logger)
         let token = try data.adminToken()
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
@@ -57,6 +60,7 @@ struct Server: Sendable {
             accessLog: AccessLog().write)
         engine.traces.setVersion(Version.number)
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
+        let feed = FleetFeed(engine: engine)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
@@ -82,8 +86,7 @@ struct Server: Sendable {
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin,
-            socketPath: configuration.socketPath,
-            token: token, startedAt: WallClock.now(),
+            socketPath: configuration.socketPath, token: token, startedAt: WallClock.now(),
             doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
             facts: facts, timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors,
             logger: logger,
@@ -93,7 +96,7 @@ struct Server: Sendable {
             })
         engine.connectReachability(logger: logger)
         return Server(
-            engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
+            engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer, feed: feed,
             prober: Prober(engine: engine, replayer: replayer),
             puller: puller, resolver: resolver, announcer: announcer,
             metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
@@ -175,7 +178,7 @@ struct Server: Sendable {
                 Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, metered,
                 engine.traces, replayer,
                 ListenerService(listeners: listeners),
-            ] + watch
+            ] + watch + [feed].compactMap(\.self)
         var quiet = logger
         quiet.logLevel = .error
         let group = ServiceGroup(

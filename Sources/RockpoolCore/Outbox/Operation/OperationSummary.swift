@@ -41,6 +41,8 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     package var probes: Int
     /// Sequences of operations in other lanes that must have ended first.
     package var needs: Set<Int64>
+    /// True if another node of a fleet has it in flight: it holds its lane, and there is nothing to do for it here.
+    package var isSentElsewhere = false
 
     package init(
         sequence: Int64, place: Int64? = nil, id: String, state: OperationState, reason: OperationReason? = nil,

@@ -85,7 +85,7 @@ extension LaneTable {
     func wants(_ summary: OperationSummary, now: Timestamp) -> Bool {
         switch summary.state {
         case .pending: summary.needs.allSatisfy { entries[$0] == nil }
-        case .inflight: true
+        case .inflight: !summary.isSentElsewhere
         case .uncertain: !isStuck(summary, now: now)
         case .parked, .conflicted, .dead, .delivered, .cancelled, .superseded: false
         }

@@ -72,7 +72,7 @@ extension DataStore {
     /// - Throws: `.full`, `.unavailable`.
     package func forgetPulls(of upstream: String) async throws {
         try await recorded {
-            try await queue.commit { db in
+            try await queue.commit(scope: .own) { db in
                 try db.execute(
                     sql: "DELETE FROM cursor WHERE substr(scope, 1, length(?1) + 1) = ?1 || '|' AND substr(scope, -1) = '|'",
                     arguments: [upstream])

@@ -17,7 +17,7 @@ extension DataStore {
             FieldCodec.encode(credential.secrets), using: sealingKey, authenticating: Data(credential.principal.utf8))
         guard let sealed = box.combined else { return }
         try await translated {
-            try await queue.commit { db in
+            try await queue.commit(scope: .own) { db in
                 try db.execute(
                     sql: """
                         INSERT INTO credential (principal, upstream, sealed, at) VALUES (?1, ?2, ?3, ?4)
@@ -31,7 +31,9 @@ extension DataStore {
     /// - Throws: `.unavailable`.
     package func unseal(principal: String) async throws {
         try await recorded {
-            try await queue.commit { try $0.execute(sql: "DELETE FROM credential WHERE principal = ?", arguments: [principal]) }
+            try await queue.commit(scope: .own) {
+                try $0.execute(sql: "DELETE FROM credential WHERE principal = ?", arguments: [principal])
+            }
         }
     }
 
@@ -57,7 +59,7 @@ extension DataStore {
     /// Deletes expired credentials while the server runs.
     func trimSealed(now: Timestamp) async throws {
         let moment = (now - Self.sealedFor).milliseconds
-        try await queue.commit { try $0.execute(sql: "DELETE FROM credential WHERE at <= ?", arguments: [moment]) }
+        try await queue.commit(scope: .own) { try $0.execute(sql: "DELETE FROM credential WHERE at <= ?", arguments: [moment]) }
     }
 
     private func opened(_ sealed: Data, of principal: String) -> HTTPFields? {

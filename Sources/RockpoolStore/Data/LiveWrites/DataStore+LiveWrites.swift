@@ -18,7 +18,7 @@ extension DataStore {
         let cost = Cost.row(new.rowLength)
         do {
             let unused = try await translated {
-                try await queue.commit(weight: cost / 2) { db in
+                try await queue.commit(weight: cost / 2, scope: .own) { db in
                     let unused = try Self.deleteLiveWrites(ended, in: db)
                     try self.checkRoom(in: db, for: cost)
                     try self.attachBlob(of: new.body, in: db)
@@ -51,7 +51,7 @@ extension DataStore {
         let ended = liveWrites.takeDue()
         guard !ended.isEmpty else { return }
         do {
-            let unused = try await queue.commit { try Self.deleteLiveWrites(ended, in: $0) }
+            let unused = try await queue.commit(scope: .own) { try Self.deleteLiveWrites(ended, in: $0) }
             noteDeleted(ended, unused: unused)
         } catch {
             liveWrites.keep(ended)

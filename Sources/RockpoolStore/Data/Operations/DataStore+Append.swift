@@ -30,7 +30,7 @@ extension DataStore {
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
+            try await queue.commit(weight: cost / 2, scope: .either) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(in: db)
@@ -45,7 +45,9 @@ extension DataStore {
                 try new.insertLiveAttempt(in: db, sequence: sequence)
                 if let live { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
-                let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
+                // What is shared stays as it is while this node is alone.
+                let maySquash = new.maySquash && self.replica?.isAlone != true
+                let squashed = maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)

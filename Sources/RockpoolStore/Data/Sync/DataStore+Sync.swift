@@ -30,7 +30,7 @@ extension DataStore {
         now: Timestamp
     ) async throws {
         try await recorded {
-            try await queue.commit(weight: .kib(4) + Int64(gone.count) * 256) { db in
+            try await queue.commit(weight: .kib(4) + Int64(gone.count) * 256, scope: .own) { db in
                 try db.execute(
                     sql: """
                         INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, ?, ?, ?, ?)

@@ -6,8 +6,12 @@ extension DataStore {
     /// Marks operations in flight at a crash as uncertain: they may or may not have arrived (docs/outbox.md#wire-rule).
     static func recover(in db: Database, now: Timestamp) throws {
         try setBack(in: db, now: now)
-        let crashed = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE state = 'inflight' ORDER BY seq")
-        for sequence in crashed {
+        try abandon(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE state = 'inflight' ORDER BY seq"), in: db, now: now)
+    }
+
+    /// Marks operations whose sender is gone as uncertain.
+    static func abandon(_ sequences: [Int64], in db: Database, now: Timestamp) throws {
+        for sequence in sequences {
             try db.execute(
                 sql: "UPDATE attempt SET ended = ?, error = 'crashed', evidence = 'maybe' WHERE ended IS NULL AND seq = ?",
                 arguments: [now.milliseconds, sequence])

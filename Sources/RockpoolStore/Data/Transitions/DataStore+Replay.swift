@@ -12,7 +12,9 @@ extension DataStore {
     package func lease(id: String, now: Timestamp) async throws -> QueuedWrite? {
         try await recorded {
             try await queue.commit { db in
-                guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]) else { return nil }
+                guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]),
+                    try self.replica?.claim(sequence, in: db) ?? true
+                else { return nil }
                 try Self.transition(
                     in: db, sequence: sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds],
                     now: now)
@@ -111,6 +113,7 @@ extension DataStore {
         let (operation, mapped) = try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
                 let before = try Self.position(id, in: db)
+                try self.checkOwnership(of: before, in: db)
                 try Self.record(disposition, result, on: before, in: db, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
                 let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
@@ -121,6 +124,12 @@ extension DataStore {
         }
         note(mapped)
         return operation
+    }
+
+    /// - Throws: `.illegal` when another node has the operation in flight, or this one was fenced since it leased it.
+    private func checkOwnership(of operation: Position, in db: Database) throws {
+        guard let replica, operation.state == .inflight, try !replica.owns(operation.sequence, in: db) else { return }
+        throw DataStoreError.illegal(from: .inflight, to: .uncertain)
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
@@ -176,6 +185,7 @@ extension DataStore {
         let (operation, mapped) = try await recorded {
             try await queue.commit { db in
                 let before = try Self.position(id, in: db)
+                try self.checkOwnership(of: before, in: db)
                 try Self.transition(
                     in: db, sequence: before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now

@@ -19,10 +19,10 @@ extension DataStore {
             run.note { $0.files.dataBefore = before }
         }
         let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
-        if !pausesExpiry {
+        if !pausesExpiry, isFirstNode {
             await run.attempt(.operations) { try await takeEnded(look, retention: retention, now: now, run: run, noteGone: noteGone) }
         }
-        if !options.dryRun, !pausesExpiry {
+        if !options.dryRun, !pausesExpiry, isFirstNode {
             await run.attempt(.log) { try await trimLog(before: now - settings.failedAfter) }
             await run.attempt(.attempts) { try await trimAttempts() }
             await run.attempt(.credentials) { try await trimSealed(now: now) }
@@ -64,7 +64,7 @@ extension DataStore {
     private func noteCleanup(_ now: Timestamp) async throws {
         // `translated` updates the health state, so that a recovered disk is detected without a client's write.
         try await translated {
-            try await queue.commit { db in
+            try await queue.commit(scope: .own) { db in
                 try db.execute(
                     sql: "INSERT INTO total VALUES ('last_cleanup', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                     arguments: [now.milliseconds])

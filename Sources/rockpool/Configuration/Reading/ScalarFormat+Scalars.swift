@@ -25,6 +25,14 @@ extension ScalarFormat where Value == String {
 
     /// A file system path; `~` is the home directory.
     static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
+
+    /// The address of a PostgreSQL database. A password is refused, because `config show` prints the configuration.
+    static let databaseURL = text("postgresql://HOST/DATABASE, without a password") { text in
+        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://"), !text.contains("\0") else { return false }
+        let place = text.drop { $0 != "/" }.dropFirst(2)
+        let user = place.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)
+        return !(user.count > 1 && user[0].contains(":")) && !text.contains("password=")
+    }
 }
 
 extension ScalarFormat where Value == Bool {

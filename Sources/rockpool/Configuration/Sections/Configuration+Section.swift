@@ -7,6 +7,7 @@ extension Configuration {
         .section("admin", field: \.admin, of: AdminSettings.section),
         .section("log", field: \.log, of: LogSettings.section),
         .section("storage", field: \.storage, of: StorageSettings.section),
+        .section("outbox", field: \.outbox, of: OutboxSettings.section),
         .section("cleanup", field: \.cleanup, of: CleanupSettings.section),
         .named(
             "categories", field: \.categories, by: \.name, of: CacheCategory.section,

@@ -19,6 +19,17 @@ extension StorageSettings {
     ])
 }
 
+extension OutboxSettings {
+    static let section = Section<OutboxSettings>([
+        .value("store", field: \.store, as: .word),
+        .optional("url", field: \.url, as: .databaseURL),
+        .optional("url_file", field: \.urlFile, as: .path),
+        .optional("node", field: \.node, as: .name),
+        .value("require_synchronous", field: \.requiresSynchronous, as: .flag),
+        .value("when_unreachable", field: \.whenUnreachable, as: .word),
+    ])
+}
+
 extension CleanupSettings {
     static let section = Section<CleanupSettings>([
         .value("interval", field: \.interval, as: .span),

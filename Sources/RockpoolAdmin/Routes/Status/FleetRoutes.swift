@@ -1,0 +1,36 @@
+// `GET /v1/fleet/nodes`, and the fleet in `/v1/status` (docs/reference/admin-api.md#fleet).
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+struct FleetRoutes {
+    let data: DataStore
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/v1/fleet/nodes") { _, _ in Response.json(try await nodes()) }
+    }
+
+    private func nodes() async throws -> JSONValue {
+        let own = data.fleet?.node
+        let rows = try await data.fleetNodes().map { node -> JSONValue in
+            [
+                "id": .string(node.id), "name": .string(node.name), "own": .bool(node.id == own), "state": .string(node.state.rawValue),
+                "epoch": .integer(node.epoch), "renewedSecondsAgo": .real(node.age), "behind": .integer(node.lag),
+                "held": .integer(node.held), "inflight": .integer(node.inFlight),
+            ]
+        }
+        return ["items": .array(rows), "next": .null]
+    }
+
+    /// How this node stands; nil without a fleet.
+    static func standing(of data: DataStore) -> JSONValue? {
+        data.fleet.map { fleet in
+            [
+                "node": .string(fleet.name), "database": .string(fleet.absence == nil ? "there" : "away"),
+                "detail": .optional(fleet.absence), "nodes": .integer(fleet.nodes), "held": .integer(fleet.held),
+                "survivesDatabaseHost": .bool(fleet.survivesHost),
+            ]
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// The outbox of a fleet: what one node asks of it (docs/fleet.md).
+import Crypto
+import GRDB
+import Logging
+package import RockpoolCore
+import Synchronization
+
+extension DataStore {
+    /// Returns the partner of the writer; nil with `outbox.store: sqlite`.
+    static func replica(
+        for outbox: OutboxSettings, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+    ) throws -> (any FleetMember)? {
+        guard outbox.store == .postgresql else {
+            if try FleetReplica.leave(pool) {
+                logger.warning("this node has left its fleet and sends what waits: no other node may do so now (docs/fleet.md#joining-and-leaving)")
+            }
+            return nil
+        }
+        let node = try pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
+        return FleetReplica(
+            settings: outbox, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+    }
+
+    /// Begins to take part in the fleet. No effect without one.
+    func join(_ outbox: OutboxSettings) throws {
+        guard let fleetReplica else { return }
+        let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
+        fleetReplica.join(
+            FleetMembership(
+                replica: fleetReplica, url: url, name: outbox.node ?? HostName.own,
+                keyMark: Digest.hex(SHA256.hash(data: Array("rockpool fleet".utf8) + installKey)), clock: clock
+            ) { [weak self] in self?.heed($0) })
+    }
+
+    private var fleetReplica: FleetReplica? { replica as? FleetReplica }
+    private var membership: FleetMembership? { fleetReplica?.membership }
+
+    /// How this node stands in its fleet; nil without one.
+    package var fleet: FleetStanding? { membership?.standing }
+
+    /// The moment from which nothing may be sent unless the lease is renewed; nil without a fleet, or while there is no lease.
+    package var leaseEnd: ContinuousClock.Instant? { fleetReplica.flatMap { $0.log.lease?.end } }
+
+    /// True if queued writes may be sent now: without a fleet, or while the lease of this node holds.
+    package var maySend: Bool { fleetReplica.map { ($0.log.lease?.end ?? .now) > .now && $0.log.absence == nil } ?? true }
+
+    /// The name of this node if it keeps the operation until the fleet's database is back; nil for any other operation.
+    package func holder(of operation: QueuedWrite) -> String? {
+        operation.sequence >= HeldOperations.first ? membership?.standing.name : nil
+    }
+
+    /// True if another node has the operation in flight.
+    package func isSentElsewhere(_ sequence: Int64) -> Bool { fleetReplica?.isElsewhere(sequence) ?? false }
+
+    /// True if this node does the work that one node of a fleet does for all.
+    var isFirstNode: Bool { membership?.standing.isFirst ?? true }
+
+    /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
+    package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) {
+        fleetReplica?.onChange { [weak self] change in
+            self?.empty.noteTaken()
+            if change.hasTakers { Task { try await self?.readTakers() } }
+            body(change)
+        }
+    }
+
+    private func readTakers() async throws {
+        let upstreams = try await reading { try Self.upstreamsTakingCredentials(in: $0) }
+        held.withLock { $0.takingCredentials.formUnion(upstreams) }
+    }
+
+    /// Records that a server of this timeline was used, so that an older one is refused after a restart too.
+    private func keepTimeline() async throws {
+        guard let replica = fleetReplica else { return }
+        try await queue.commit(scope: .own) { try replica.keepTimeline(in: $0) }
+    }
+
+    /// Reads what other nodes have committed. No effect without a fleet.
+    /// - Parameter age: nothing is read if that was done less than this ago.
+    /// - Throws: `.away`.
+    package func catchUp(ifOlderThan age: Duration = .zero) async throws {
+        guard let replica = fleetReplica, ContinuousClock.now - replica.lookedAt >= age else { return }
+        guard replica.log.absence == nil else { throw DataStoreError.away(membership?.standing.absence ?? "") }
+        try await queue.commit { _ in }
+    }
+
+    /// Returns the nodes of the fleet, by name; none without a fleet.
+    /// - Throws: `.away`.
+    package func fleetNodes() async throws -> [FleetNode] {
+        guard let replica = fleetReplica else { return [] }
+        return try await queue.commit { _ in try replica.log.run(FleetNode.selection).compactMap(FleetNode.init) }
+    }
+
+    /// Answers the notices of the membership's thread.
+    func heed(_ notice: FleetMembership.Notice) {
+        Task { [weak self] in
+            guard let self else { return }
+            do {
+                switch notice {
+                case .joined:
+                    try await self.keepTimeline()
+                    try await self.takeOver()
+                case .changed: try await self.catchUp()
+                case .expired: try await self.takeOver()
+                }
+            } catch { self.logger.debug("the fleet's database is away", metadata: ["error": "\(error)"]) }
+        }
+    }
+
+    /// Fences the nodes whose lease has ended, and makes what they had in flight uncertain, in one transaction; so also what this node had
+    /// in flight under an earlier lease.
+    private func takeOver() async throws {
+        guard let replica = fleetReplica else { return }
+        let now = clock()
+        let taken = try await queue.commit { db in
+            try replica.log.run(
+                "UPDATE rockpool.node SET fenced = true WHERE NOT fenced AND id <> $1 AND expires < clock_timestamp()",
+                [.text(replica.node)])
+            let abandoned = try replica.log.run(SharedSchema.abandoned).compactMap { $0.first.flatMap { $0 } }
+                .map { $0.reduce(Int64(0)) { $0 << 8 | Int64($1) } }
+            for sequence in abandoned {
+                let state = try String.fetchOne(db, sql: "SELECT state FROM op WHERE seq = ?", arguments: [sequence])
+                if state == OperationState.inflight.rawValue { try Self.abandon([sequence], in: db, now: now) }
+                try db.execute(sql: "DELETE FROM fleet_claim WHERE seq = ?", arguments: [sequence])
+            }
+            replica.bring(abandoned)
+            return abandoned
+        }
+        guard !taken.isEmpty else { return }
+        logger.warning("\(taken.count) writes were being sent by a node that is gone; see rockpool outbox ls --state uncertain")
+    }
+}

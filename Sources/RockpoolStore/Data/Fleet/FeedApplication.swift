@@ -1,0 +1,139 @@
+// Puts the newest rows of the fleet into this node's database (docs/fleet.md#transactions).
+import CSQLiteTriggers
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+
+/// Applies items in one transaction. The triggers of the schema are off: what they did comes as rows too.
+struct FeedApplication {
+    private let tables: [String: ReplicatedTable]
+    private let blobs: BlobExchange
+    private let clockOffset: Int64
+    /// Items that a row stands in the way of, which a later item changes.
+    private var waiting: [SharedItem] = []
+    private(set) var changes = ForeignChanges()
+    /// The greatest number applied; nil when there was none.
+    private(set) var last: Int64?
+
+    /// - Parameter clockOffset: the database's time minus this node's, in milliseconds.
+    init(_ tables: [ReplicatedTable], blobs: BlobExchange, clockOffset: Int64) {
+        self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
+        (self.blobs, self.clockOffset) = (blobs, clockOffset)
+    }
+
+    mutating func take(_ items: [SharedItem], in db: Database) throws {
+        guard !items.isEmpty else { return }
+        if last == nil { try db.execute(sql: "PRAGMA defer_foreign_keys = ON") }
+        try Self.withoutTriggers(in: db) {
+            // A body before the operation that has it.
+            for item in items where item.table == "blob" && item.data != nil { try blobs.take(item, in: db) }
+            for item in items where !(item.table == "blob" && item.data != nil) { try apply(item, in: db, orWait: true) }
+            try retry(in: db)
+        }
+        last = items.map(\.number).max() ?? last
+    }
+
+    /// Call it after the last page.
+    /// - Throws: the error of an item that cannot be applied.
+    mutating func finish(in db: Database) throws {
+        let left = waiting.filter { $0.part == 0 }
+        waiting = []
+        guard !left.isEmpty else { return }
+        try Self.withoutTriggers(in: db) {
+            for item in left { try apply(item, in: db, orWait: false) }
+        }
+    }
+
+    /// A body came before the row that it belongs to.
+    private struct RowIsMissing: Error {}
+
+    private static func withoutTriggers(in db: Database, _ body: () throws -> Void) throws {
+        let connection = unsafe UnsafeMutableRawPointer(db.sqliteConnection)
+        unsafe rp_run_triggers(connection, 0)
+        defer { unsafe rp_run_triggers(connection, 1) }
+        try body()
+    }
+
+    private mutating func retry(in db: Database) throws {
+        var left = Int.max
+        while !waiting.isEmpty, waiting.count < left {
+            left = waiting.count
+            let items = waiting
+            waiting = []
+            for item in items { try apply(item, in: db, orWait: true) }
+        }
+    }
+
+    private mutating func apply(_ item: SharedItem, in db: Database, orWait: Bool) throws {
+        if item.table == "sqlite_sequence" { return try number(item, in: db) }
+        if item.table == "blob" { return try blobs.remove(item, in: db) }
+        guard let table = tables[item.table], let key = RowBytes(item.key) else { return }
+        do {
+            if let row = item.data.flatMap({ RowBytes($0) }) {
+                try put(table.moving(row, by: -clockOffset), key: key, part: item.part, of: table, in: db)
+            } else if item.part == 0 {
+                try remove(key, of: table, in: db)
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            if let row = item.data.flatMap({ RowBytes($0) }), try HeldOperations.makeWay(for: row, of: item.table, in: db) {
+                return try apply(item, in: db, orWait: orWait)
+            }
+            guard orWait else { throw error }
+            return waiting.append(item)
+        } catch is RowIsMissing {
+            return waiting.append(item)
+        }
+        note(item, key: key)
+    }
+
+    private func put(_ row: RowBytes, key: RowBytes, part: Int, of table: ReplicatedTable, in db: Database) throws {
+        if part > 0 {
+            guard part <= table.heavy.count else { return }
+            let values = [row[table.heavy[part - 1]]] + key.values.map(\.value)
+            try db.cachedStatement(sql: table.update(ofPart: part)).execute(arguments: StatementArguments(values))
+            guard db.changesCount > 0 else { throw RowIsMissing() }
+            return
+        }
+        let known = Set(table.keys + table.columns)
+        let values = row.values.filter { known.contains($0.name) }
+        let before = table.name == "op" ? try Self.blob(of: key, in: db) : nil
+        try db.cachedStatement(sql: table.insertion(of: values.map(\.name))).execute(arguments: StatementArguments(values.map(\.value)))
+        if table.name == "op" { try blobs.move(from: before, to: Data.fromDatabaseValue(row["blob_sha"]), in: db) }
+    }
+
+    private mutating func remove(_ key: RowBytes, of table: ReplicatedTable, in db: Database) throws {
+        if table.name == "op", let sequence = Int64.fromDatabaseValue(key["seq"]) {
+            if let operation = try DataStore.fetch(in: db, where: "seq = ?", [sequence]), !operation.state.hasEnded {
+                changes.gone.append(operation)
+            }
+            try blobs.move(from: Self.blob(of: key, in: db), to: nil, in: db)
+        }
+        try db.cachedStatement(sql: table.deletion).execute(arguments: StatementArguments(key.values.map(\.value)))
+    }
+
+    private static func blob(of key: RowBytes, in db: Database) throws -> Data? {
+        try Data.fetchOne(db.cachedStatement(sql: "SELECT blob_sha FROM op WHERE seq = ?"), arguments: [key["seq"]])
+    }
+
+    private func number(_ item: SharedItem, in db: Database) throws {
+        guard let row = item.data.flatMap({ RowBytes($0) }) else { return }
+        try Self.number(row["name"], row["seq"], in: db)
+    }
+
+    static func number(_ table: DatabaseValue, _ last: DatabaseValue, in db: Database) throws {
+        try db.execute(sql: "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1", arguments: [table, last])
+        if db.changesCount == 0 { try db.execute(sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [table, last]) }
+    }
+
+    private mutating func note(_ item: SharedItem, key: RowBytes) {
+        switch item.table {
+        case "op", "attempt", "op_dep", "unproved", "fleet_claim":
+            if let sequence = Int64.fromDatabaseValue(key["seq"]) { changes.operations.insert(sequence) }
+        case "id_map":
+            if let id = String.fromDatabaseValue(key["local_id"]) { changes.localIDs.insert(id) }
+        case "proved": changes.hasProofs = true
+        case "total": changes.hasTakers = String.fromDatabaseValue(key["name"]) != "delivered"
+        default: break
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// What a node must have in common with its fleet, and the removal of what every node has seen (docs/fleet.md#schema).
+
+extension FleetMembership {
+    /// - Throws: `Ended` when this node has another schema or another secret, or has missed changes that are no longer there.
+    func checkTerms(on connection: PostgreSQLConnection) throws {
+        try connection.run("INSERT INTO rockpool.meta VALUES ('key', $1) ON CONFLICT DO NOTHING", [.text(keyMark)], within: .seconds(5))
+        let rows = try connection.run("SELECT name, value FROM rockpool.meta", within: .seconds(5)).first ?? []
+        let terms = Dictionary(rows.map { ($0[0].text ?? "", $0[1].text ?? "") }) { first, _ in first }
+        guard terms["version"].flatMap({ Int($0) }) == SharedSchema.version else {
+            throw Ended(description: "its schema is not version \(SharedSchema.version): upgrade this node")
+        }
+        guard terms["key"] == keyMark else {
+            throw Ended(
+                description: "this node has another secret than its fleet: copy install-key from a node's state_dir before the start")
+        }
+        guard replica.position == 0 || replica.position >= terms["pruned"].flatMap({ Int64($0) }) ?? 0 else {
+            throw Ended(description: "this node was away for more than 30 days: stop it, remove data.sqlite, and start it")
+        }
+    }
+
+    /// Removes what is left of deleted rows once every node has read it; a node that was away for 30 days does not count.
+    func prune(on connection: PostgreSQLConnection) throws {
+        try connection.run(
+            """
+            BEGIN;
+            SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey));
+            DELETE FROM rockpool.node WHERE expires < clock_timestamp() - interval '30 days'
+                AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
+            WITH gone AS (
+                DELETE FROM rockpool.item WHERE data IS NULL AND n < (SELECT min(position) FROM rockpool.node) RETURNING n
+            )
+            UPDATE rockpool.meta SET value = greatest(value::bigint, (SELECT coalesce(max(n), 0) FROM gone))::text WHERE name = 'pruned';
+            COMMIT
+            """, within: .seconds(30))
+    }
+}

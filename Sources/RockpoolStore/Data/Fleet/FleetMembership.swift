@@ -1,0 +1,193 @@
+// The thread that keeps this node in its fleet: it connects, renews the lease, reads the feed, and takes over from the dead
+// (docs/fleet.md#leases).
+import Dispatch
+import Glibc
+import Logging
+import RockpoolCore
+import Synchronization
+
+/// Runs on a thread of its own, because libpq blocks.
+final class FleetMembership: Sendable {
+    /// What the shared database makes necessary.
+    enum Notice: Sendable {
+        /// Connected, with a lease; operations of a lease before may have been in flight.
+        case joined
+        /// Other nodes have changed rows.
+        case changed
+        /// The lease of another node has ended.
+        case expired
+    }
+
+    private struct State {
+        var isStopping = false
+        var facts = FleetStanding()
+    }
+
+    private static let pollInterval = Duration.milliseconds(250)
+    private static let pause = Duration.milliseconds(500)
+    private static let pruneInterval = Duration.seconds(600)
+
+    let replica: FleetReplica
+    private let server: SharedServer
+    /// A hash of the installation's secret, which all nodes have in common.
+    let keyMark: String
+    private let name: String
+    private let clock: @Sendable () -> Timestamp
+    private let notify: @Sendable (Notice) -> Void
+    private let state = Mutex(State())
+    private let queue = DispatchQueue(label: "rockpool.fleet")
+
+    init(
+        replica: FleetReplica, url: String, name: String, keyMark: String, clock: @escaping @Sendable () -> Timestamp,
+        notify: @escaping @Sendable (Notice) -> Void
+    ) {
+        (self.replica, self.name, self.keyMark, self.clock, self.notify) = (replica, name, keyMark, clock, notify)
+        server = SharedServer(node: name, url: url)
+    }
+
+    var standing: FleetStanding {
+        var standing = state.withLock(\.facts)
+        standing.held = replica.held
+        if let absence = replica.log.absence { standing.absence = Self.words(absence) }
+        return standing
+    }
+
+    private static func words(_ absence: SharedLog.Absence) -> String {
+        switch absence {
+        case .away(let detail): detail
+        case .fenced: "this node was fenced and registers again"
+        }
+    }
+
+    func start() { queue.async { self.run() } }
+
+    /// Ends the lease and the thread. Call it when nothing is sent any more.
+    func stop() async {
+        state.withLock { $0.isStopping = true }
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+
+    private var isStopping: Bool { state.withLock(\.isStopping) }
+
+    private func run() {
+        var said: String?
+        while !isStopping {
+            do {
+                try serve { said = nil }
+            } catch {
+                let detail = "\(error)"
+                if said != detail {
+                    replica.logger.warning("the fleet's database is away", metadata: ["reason": "\(detail)"])
+                    said = detail
+                }
+                if replica.log.absence != .fenced { replica.log.offline(.away(detail)) }
+            }
+            if !isStopping { Self.sleep(Self.pause) }
+        }
+    }
+
+    /// The reason why this node takes no part for now.
+    struct Ended: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private func serve(onJoin: () -> Void) throws {
+        let (connection, standing, place) = try server.connect { self.clock().milliseconds }
+        guard standing.timeline >= replica.timeline else {
+            throw Ended(
+                description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
+        }
+        if replica.settings.requiresSynchronous, !standing.isSynchronous {
+            throw Ended(description: "a commit does not wait for a standby (outbox.require_synchronous)")
+        }
+        try connection.run(
+            "BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(SharedSchema.creation); COMMIT", within: .seconds(10))
+        try checkTerms(on: connection)
+        var lease = try register(on: connection)
+        try connection.run("LISTEN rockpool", within: .seconds(5))
+        replica.saw(timeline: standing.timeline)
+        replica.log.online(try server.connect(to: place), lease: lease, standing: standing)
+        state.withLock { state in
+            (state.facts.node, state.facts.name) = (replica.node, name)
+            (state.facts.survivesHost, state.facts.timeline) = (standing.isSynchronous, standing.timeline)
+        }
+        replica.logger.notice(
+            "joined the fleet", metadata: ["node": "\(name)", "epoch": "\(lease.epoch)", "survives_host": "\(standing.isSynchronous)"])
+        onJoin()
+        notify(.joined)
+        try keep(&lease, on: connection)
+    }
+
+    /// Goes on with the lease that this process had, unless another node has fenced it; else takes a new epoch.
+    private func register(on connection: PostgreSQLConnection) throws(PostgreSQLError) -> NodeLease {
+        let now = ContinuousClock.now
+        if let lease = replica.log.lease, try renew(lease, on: connection).isHeld {
+            return NodeLease(epoch: lease.epoch, renewedAt: now)
+        }
+        let rows = try connection.run(
+            """
+            INSERT INTO rockpool.node (id, name, epoch, expires, version) VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3)
+            ON CONFLICT (id) DO UPDATE SET epoch = node.epoch + 1, fenced = false, name = excluded.name, expires = excluded.expires,
+                version = excluded.version
+            RETURNING epoch::text
+            """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version))], within: .seconds(5))
+        guard let epoch = rows.first?.first?.number else { throw .refused(state: "", "no epoch") }
+        return NodeLease(epoch: epoch, renewedAt: now)
+    }
+
+    private func renew(
+        _ lease: NodeLease, on connection: PostgreSQLConnection
+    ) throws(PostgreSQLError) -> (isHeld: Bool, hasExpired: Bool) {
+        let rows = try connection.run(
+            """
+            WITH own AS (UPDATE rockpool.node SET expires = clock_timestamp() + interval '15 s', position = $3, held = $4
+                WHERE id = $1 AND epoch = $2 AND NOT fenced RETURNING 1)
+            SELECT (SELECT count(*) FROM own)::text,
+                (SELECT count(*) FROM rockpool.node WHERE id <> $1 AND NOT fenced AND expires < clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE id < $1 AND NOT fenced AND expires > clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE NOT fenced AND expires > clock_timestamp())::text
+            """,
+            [.text(replica.node), .number(lease.epoch), .number(replica.position), .number(Int64(replica.held))], within: .seconds(5))
+        guard connection.lastWarnings.isEmpty else { throw .warned(connection.lastWarnings.joined(separator: "; ")) }
+        let numbers = (rows.first ?? []).map { $0.number ?? 0 }
+        guard numbers.count == 4 else { throw .refused(state: "", "no answer to a renewal") }
+        state.withLock { ($0.facts.isFirst, $0.facts.nodes) = (numbers[2] == 0, Int(numbers[3])) }
+        return (numbers[0] == 1, numbers[1] > 0)
+    }
+
+    /// Renews the lease and reads the feed until something fails.
+    private func keep(_ lease: inout NodeLease, on connection: PostgreSQLConnection) throws {
+        var (renewsAt, prunesAt) = (ContinuousClock.now, ContinuousClock.now)
+        while !isStopping {
+            if let absence = replica.log.absence { throw Ended(description: Self.words(absence)) }
+            let now = ContinuousClock.now
+            if now >= renewsAt {
+                let (isHeld, hasExpired) = try renew(lease, on: connection)
+                guard isHeld else {
+                    replica.log.offline(.fenced)
+                    throw Ended(description: Self.words(.fenced))
+                }
+                lease.renewedAt = now
+                replica.log.renewed(lease)
+                renewsAt = now + NodeLease.interval
+                if hasExpired { notify(.expired) }
+            }
+            if now >= prunesAt, state.withLock(\.facts.isFirst) {
+                try prune(on: connection)
+                prunesAt = now + Self.pruneInterval
+            }
+            let last = try connection.run("SELECT coalesce(max(n), 0) FROM rockpool.item", within: .seconds(5)).first?.first?.first?.number
+            if let last, last > replica.position { notify(.changed) } else { replica.looked(at: now) }
+            _ = try connection.notified(within: Self.pollInterval)
+        }
+        try connection.run(
+            "UPDATE rockpool.node SET fenced = true, expires = clock_timestamp() WHERE id = $1 AND epoch = $2",
+            [.text(replica.node), .number(lease.epoch)], within: .seconds(2))
+    }
+
+    private static func sleep(_ span: Duration) {
+        let (seconds, attoseconds) = span.components
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+        unsafe nanosleep(&time, nil)
+    }
+}

@@ -1,0 +1,272 @@
+// This node's database as a replica of the fleet's (docs/fleet.md#transactions).
+import FoundationEssentials
+import GRDB
+import Logging
+import RockpoolCore
+import Synchronization
+
+/// Runs each group of the writer as one transaction of the fleet: on the newest rows, in the order of PostgreSQL's commits.
+final class FleetReplica: FleetMember {
+    private struct State {
+        /// The number of the last change in this database.
+        var position: Int64 = 0
+        /// The position of the transaction that is under way, and what it has brought.
+        var next: Int64 = 0
+        var brought = ForeignChanges()
+        var elsewhere: Set<Int64> = []
+        /// The operations that other nodes have in flight.
+        var elsewhereNow: Set<Int64> = []
+        var held = 0
+        /// The epoch under which each operation was leased here.
+        var leased: [Int64: Int64] = [:]
+        var tables: [ReplicatedTable] = []
+        var sharedNumbers: [(table: String, last: Int64)] = []
+        var isAlone = false
+        var onChange: (@Sendable (ForeignChanges) -> Void)?
+        /// The highest timeline of a server that this node has used.
+        var timeline: Int64 = 0
+        var lookedAt = ContinuousClock.now
+    }
+
+    let settings: OutboxSettings
+    /// The id of this node.
+    let node: String
+    let log: SharedLog
+    let logger: Logger
+    private let blobs: BlobExchange
+    private let localIDs: LocalIDTable
+    private let state = Mutex(State())
+    private let member = Mutex<FleetMembership?>(nil)
+
+    init(
+        settings: OutboxSettings, node: String, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+    ) {
+        (self.settings, self.node, self.localIDs, self.logger) = (settings, node, localIDs, logger)
+        log = SharedLog(node: node)
+        blobs = BlobExchange(directory: directory, footprint: footprint, log: log)
+    }
+
+    // MARK: set-up
+
+    /// The thread that keeps this node in its fleet; nil before the start.
+    var membership: FleetMembership? { member.withLock(\.self) }
+
+    func join(_ membership: FleetMembership) {
+        member.withLock { $0 = membership }
+        membership.start()
+    }
+
+    func leave() async { await membership?.stop() }
+
+    func begin(on db: Database) throws {
+        try db.execute(
+            sql: Self.changes + """
+                CREATE TEMP TRIGGER fleet_landed AFTER UPDATE OF state ON main.op WHEN old.state = 'inflight' AND new.state <> 'inflight'
+                    BEGIN DELETE FROM fleet_claim WHERE seq = new.seq; END;
+                CREATE TEMP TRIGGER fleet_blob_came AFTER INSERT ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                CREATE TEMP TRIGGER fleet_blob_moved AFTER UPDATE OF blob_sha, seq ON main.op WHEN new.blob_sha IS NOT NULL BEGIN
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, new.blob_sha, '', ''; END;
+                CREATE TEMP TRIGGER fleet_blob_went AFTER DELETE ON main.blob BEGIN
+                    INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, old.sha, '', ''; END;
+                """)
+        let tables = try ReplicatedTable.all(in: db)
+        for table in tables { try db.execute(sql: table.capture) }
+        let row = try Row.fetchOne(db, sql: "SELECT position, timeline FROM fleet_state")
+        let elsewhere = try elsewhere(in: db)
+        let held = try HeldOperations.count(in: db)
+        state.withLock { state in
+            (state.tables, state.elsewhere, state.elsewhereNow, state.held) = (tables, elsewhere, elsewhere, held)
+            if let row { (state.position, state.timeline) = (row["position"], row["timeline"]) }
+        }
+    }
+
+    /// Makes the tables of a replica.
+    /// - Returns: the id of this node, made at the first start.
+    static func prepare(in db: Database) throws -> String {
+        try db.execute(
+            sql: """
+                CREATE TABLE IF NOT EXISTS fleet_state (
+                    id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL, position INTEGER NOT NULL, timeline INTEGER NOT NULL
+                ) STRICT;
+                CREATE TABLE IF NOT EXISTS fleet_claim (
+                    seq INTEGER PRIMARY KEY REFERENCES op (seq) ON DELETE CASCADE, node TEXT NOT NULL, epoch INTEGER NOT NULL
+                ) STRICT;
+                """)
+        if let node = try String.fetchOne(db, sql: "SELECT node FROM fleet_state") { return node }
+        var random = SystemRandomNumberGenerator()
+        let node = Digest.hex((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+        try db.execute(sql: "INSERT INTO fleet_state VALUES (1, ?, 0, 0)", arguments: [node])
+        return node
+    }
+
+    /// Makes an outbox of its own of what was a replica.
+    /// - Returns: true if it was one.
+    static func leave(_ pool: DatabasePool) throws -> Bool {
+        guard try pool.read({ try $0.tableExists("fleet_state") }) else { return false }
+        try pool.write { db in
+            try db.execute(sql: changes)
+            _ = try HeldOperations.handOver(in: db)
+            try db.execute(sql: "DROP TABLE fleet_change; DROP TABLE fleet_claim; DROP TABLE fleet_state")
+        }
+        return true
+    }
+
+    private static let changes = """
+        CREATE TEMP TABLE fleet_change (n INTEGER PRIMARY KEY, tbl TEXT NOT NULL, part INTEGER NOT NULL, k1, k2, k3);
+        """
+
+    /// Returns the operations that this node does not have in flight itself under its present lease: those of an earlier lease wait for
+    /// `takeOver`.
+    private func elsewhere(in db: Database) throws -> Set<Int64> {
+        let statement = try db.cachedStatement(sql: "SELECT seq FROM fleet_claim WHERE node <> ? OR epoch <> ?")
+        return try Set(Int64.fetchAll(statement, arguments: [node, log.lease?.epoch ?? 0]))
+    }
+
+    // MARK: facts
+
+    var position: Int64 { state.withLock(\.position) }
+    var timeline: Int64 { state.withLock(\.timeline) }
+    var held: Int { state.withLock(\.held) }
+    var isAlone: Bool { state.withLock(\.isAlone) }
+    var lookedAt: ContinuousClock.Instant { state.withLock(\.lookedAt) }
+
+    func looked(at moment: ContinuousClock.Instant) { state.withLock { $0.lookedAt = max($0.lookedAt, moment) } }
+    func isElsewhere(_ sequence: Int64) -> Bool { state.withLock { $0.elsewhereNow.contains(sequence) } }
+    func onChange(_ body: @escaping @Sendable (ForeignChanges) -> Void) { state.withLock { $0.onChange = body } }
+
+    // MARK: transactions
+
+    func begin(in db: Database) throws {
+        let (tables, position) = state.withLock { state in
+            (state.brought, state.next) = (ForeignChanges(), state.position)
+            return (state.tables, state.position)
+        }
+        let now = ContinuousClock.now
+        var feed = FeedApplication(tables, blobs: blobs, clockOffset: log.clockOffset)
+        do {
+            try log.begin(after: position) { items in
+                // The fleet has an outbox already: what this node brings comes after it.
+                if position == 0, feed.last == nil, !items.isEmpty { try HeldOperations.withdraw(in: db) }
+                try feed.take(items, in: db)
+            }
+        } catch let absence as SharedLog.Absence {
+            throw self.absence(absence)
+        }
+        try feed.finish(in: db)
+        if feed.last != nil { try db.execute(sql: "DELETE FROM fleet_change") }
+        var brought = feed.changes
+        if position == 0, feed.last == nil {
+            // The first node of a fleet brings the outbox that it has.
+            for table in tables { try db.execute(sql: table.captureAll) }
+            try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
+        }
+        for (held, sequence) in try HeldOperations.handOver(in: db) {
+            brought.gone.append(held)
+            brought.operations.insert(sequence)
+        }
+        state.withLock { [brought] state in
+            (state.brought, state.lookedAt) = (brought, max(state.lookedAt, now))
+            if let last = feed.last { state.next = last }
+        }
+    }
+
+    func prepare(in db: Database) throws {
+        let shipment = try Shipment(in: db, tables: state.withLock(\.tables), clockOffset: log.clockOffset)
+        do {
+            for hash in shipment.bodies { try blobs.share(hash) }
+            for hash in shipment.goneBodies { try blobs.unshare(hash) }
+            let last = try log.ship(shipment.items, released: shipment.released, claimed: shipment.claimed)
+            let elsewhere = try elsewhere(in: db)
+            let next = state.withLock { state in
+                state.next = max(state.next, last ?? 0)
+                state.elsewhere = elsewhere
+                return state.next
+            }
+            try db.execute(sql: "DELETE FROM fleet_change")
+            if next != position { try db.execute(sql: "UPDATE fleet_state SET position = ?", arguments: [next]) }
+        } catch let absence as SharedLog.Absence {
+            throw self.absence(absence)
+        }
+        do { try log.commit(notifying: !shipment.items.isEmpty) } catch let absence as SharedLog.Absence {
+            guard case .away(let detail) = absence else { throw self.absence(absence) }
+            throw PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
+        }
+    }
+
+    func abandon() { log.abandon() }
+
+    func ended(in db: Database, isCommitted: Bool) {
+        guard isCommitted else { return }
+        let changes = state.withLock { state in
+            (state.position, state.elsewhereNow, state.held) = (state.next, state.elsewhere, 0)
+            return state.brought
+        }
+        guard !changes.isEmpty else { return }
+        try? localIDs.load(changes.localIDs, in: db)
+        self.tell(changes, in: db)
+    }
+
+    /// Publishes changes before the callers of the transaction are answered: they see them then.
+    private func tell(_ changes: ForeignChanges, in db: Database) {
+        guard let tell = state.withLock(\.onChange) else { return }
+        var changes = changes
+        changes.read(in: db)
+        tell(changes)
+    }
+
+    /// Adds operations that the transaction under way changes for other nodes.
+    func bring(_ sequences: [Int64]) { state.withLock { $0.brought.operations.formUnion(sequences) } }
+
+    private func absence(_ absence: SharedLog.Absence) -> PartnerAbsence {
+        let detail: String =
+            switch absence {
+            case .away(let detail): detail
+            case .fenced: "this node was fenced and registers again"
+            }
+        return PartnerAbsence(error: DataStoreError.away(detail), permitsEither: settings.whenUnreachable == .local)
+    }
+
+    // MARK: alone
+
+    func beginAlone(in db: Database) throws {
+        let numbers = try HeldOperations.beginNumbering(in: db)
+        state.withLock { ($0.sharedNumbers, $0.isAlone) = (numbers, true) }
+    }
+
+    func endAlone(in db: Database) throws {
+        try HeldOperations.endNumbering(state.withLock(\.sharedNumbers), in: db)
+        try db.execute(sql: "DELETE FROM fleet_change")
+        let held = try HeldOperations.count(in: db)
+        state.withLock { ($0.isAlone, $0.held) = (false, held) }
+    }
+
+    // MARK: claims
+
+    func claim(_ sequence: Int64, in db: Database) throws -> Bool {
+        guard let lease = log.lease, lease.end > .now, sequence < HeldOperations.first else { return false }
+        let isTaken = try Bool.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM fleet_claim JOIN op AS other ON other.seq = fleet_claim.seq, op AS own
+                        WHERE own.seq = ?1 AND fleet_claim.node <> ?2 AND other.upstream = own.upstream AND other.lane = own.lane)
+                    """), arguments: [sequence, node])
+        guard isTaken == false else { return false }
+        try db.cachedStatement(
+            sql: "INSERT INTO fleet_claim VALUES (?, ?, ?) ON CONFLICT (seq) DO UPDATE SET node = excluded.node, epoch = excluded.epoch"
+        ).execute(arguments: [sequence, node, lease.epoch])
+        state.withLock { $0.leased[sequence] = lease.epoch }
+        return true
+    }
+
+    func owns(_ sequence: Int64, in db: Database) throws -> Bool {
+        let epoch = state.withLock { $0.leased[sequence] ?? 0 }
+        return try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM fleet_claim WHERE seq = ? AND NOT (node = ? AND epoch = ?))"),
+            arguments: [sequence, node, epoch]) ?? false
+    }
+
+    func saw(timeline: Int64) { state.withLock { $0.timeline = max($0.timeline, timeline) } }
+
+    func keepTimeline(in db: Database) throws { try db.execute(sql: "UPDATE fleet_state SET timeline = ?", arguments: [timeline]) }
+}

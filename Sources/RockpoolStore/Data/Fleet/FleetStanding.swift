@@ -1,0 +1,20 @@
+// How a node stands in its fleet (docs/reference/admin-api.md#fleet).
+
+/// The facts for status, doctor and metrics.
+package struct FleetStanding: Hashable, Sendable {
+    /// The id of this node, and its name.
+    package var node = ""
+    package var name = ""
+    /// Why the shared database is away; nil while it is there.
+    package var absence: String?
+    /// True if an acknowledged write survives the loss of the database's host.
+    package var survivesHost = false
+    /// The number of promotions that the database has seen.
+    package var timeline: Int64 = 0
+    /// The number of live nodes, with this one.
+    package var nodes = 0
+    /// True if this node does the work that one node does for all.
+    package var isFirst = true
+    /// The number of operations that this node keeps until the database is back.
+    package var held = 0
+}

@@ -1,0 +1,64 @@
+// A row of SQLite as bytes: the form in which nodes exchange rows. Columns are named, so that a column more or less needs no other form.
+import FoundationEssentials
+import GRDB
+
+/// The named values of a row. Encoded: for each its name, one byte for its type, and the value; lengths are four bytes, numbers big-endian.
+struct RowBytes: Sendable {
+    var values: [(name: String, value: DatabaseValue)]
+
+    init(_ values: [(name: String, value: DatabaseValue)]) { self.values = values }
+
+    subscript(_ name: String) -> DatabaseValue { values.first { $0.name == name }?.value ?? .null }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        for (name, value) in values {
+            bytes.append(UInt8(truncatingIfNeeded: name.utf8.count))
+            bytes += name.utf8
+            switch value.storage {
+            case .null: bytes.append(0)
+            case .int64(let number): bytes += [1] + PostgreSQLValue.bigEndian(number)
+            case .double(let number): bytes += [2] + PostgreSQLValue.bigEndian(number.bitPattern)
+            case .string(let text): Self.append(Array(text.utf8), as: 3, to: &bytes)
+            case .blob(let data): Self.append(Array(data), as: 4, to: &bytes)
+            }
+        }
+        return bytes
+    }
+
+    private static func append(_ part: [UInt8], as type: UInt8, to bytes: inout [UInt8]) {
+        bytes.append(type)
+        bytes += PostgreSQLValue.bigEndian(UInt32(part.count))
+        bytes += part
+    }
+
+    /// - Returns: nil for bytes that `encoded` has not made.
+    init?(_ bytes: [UInt8]) {
+        var (rest, values): (ArraySlice<UInt8>, [(name: String, value: DatabaseValue)]) = (bytes[...], [])
+        func take(_ count: Int) -> ArraySlice<UInt8>? {
+            guard count >= 0, count <= rest.count else { return nil }
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count)
+        }
+        func number(_ count: Int) -> UInt64? { take(count)?.reduce(0) { $0 << 8 | UInt64($1) } }
+        while let length = rest.popFirst() {
+            guard let name = take(Int(length)), let type = rest.popFirst() else { return nil }
+            let value: DatabaseValue
+            switch type {
+            case 0: value = .null
+            case 1:
+                guard let number = number(8) else { return nil }
+                value = Int64(bitPattern: number).databaseValue
+            case 2:
+                guard let number = number(8) else { return nil }
+                value = Double(bitPattern: number).databaseValue
+            case 3, 4:
+                guard let count = number(4), let part = take(Int(count)) else { return nil }
+                value = type == 3 ? String(decoding: part, as: UTF8.self).databaseValue : Data(part).databaseValue
+            default: return nil
+            }
+            values.append((String(decoding: name, as: UTF8.self), value))
+        }
+        self.values = values
+    }
+}

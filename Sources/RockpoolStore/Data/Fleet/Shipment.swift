@@ -1,0 +1,85 @@
+// What the jobs of a transaction have changed, as the shared database gets it (docs/fleet.md#shared).
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+
+/// The newest versions of the changed rows.
+struct Shipment {
+    var items: [SharedItem] = []
+    /// The operations that are no longer in flight, or in flight anew.
+    var released: [Int64] = []
+    var claimed: [SharedClaim] = []
+    /// The names of bodies in files that must be shared, and of those that are deleted.
+    var bodies: [Data] = []
+    var goneBodies: [Data] = []
+    private let clockOffset: Int64
+
+    /// Reads the rows that `fleet_change` names. No part of a row comes twice.
+    init(in db: Database, tables: [ReplicatedTable], clockOffset: Int64) throws {
+        self.clockOffset = clockOffset
+        let known = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
+        var numbered: Set<String> = []
+        let noted = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT tbl, part, k1, k2, k3 FROM temp.fleet_change GROUP BY 1, 2, 3, 4, 5 ORDER BY min(n)"))
+        for row in noted {
+            let (name, part): (String, Int) = (row["tbl"], row["part"])
+            let marks = (0..<3).map { row[$0 + 2] as DatabaseValue }
+            if name == "blob" { try addBody(marks[0], in: db) }
+            guard let table = known[name] else { continue }
+            try add(table, part: part, marks: Array(marks.prefix(table.keys.count)), in: db)
+            if ReplicatedTable.numbered.contains(name) { numbered.insert(name) }
+        }
+        var seen: Set<[UInt8]> = []
+        items = items.filter { seen.insert([UInt8(truncatingIfNeeded: $0.part)] + Array($0.table.utf8) + [0] + $0.key).inserted }
+        for name in ReplicatedTable.numbered where numbered.contains(name) {
+            let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [name]) ?? 0
+            let row = RowBytes([("name", name.databaseValue), ("seq", last.databaseValue)])
+            items.append(SharedItem(table: "sqlite_sequence", key: Array(name.utf8), part: 0, data: row.encoded))
+        }
+    }
+
+    private mutating func add(_ table: ReplicatedTable, part: Int, marks: [DatabaseValue], in db: Database) throws {
+        let key = RowBytes(Array(zip(table.keys, marks)).map { (name: $0, value: $1) })
+        let found = try Row.fetchOne(db.cachedStatement(sql: table.selection(ofPart: part)), arguments: StatementArguments(marks))
+        let number = Int64.fromDatabaseValue(marks[0])
+        // A number of the held range was never shared.
+        if found == nil, let number, number >= HeldOperations.first { return }
+        let row = found.map { row in
+            table.moving(RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }), by: clockOffset)
+        }
+        var item = SharedItem(table: table.name, key: key.encoded, part: part, data: row?.encoded)
+        if table.name == "op", part == 0, let row {
+            item.operation = SharedOperation(
+                id: String.fromDatabaseValue(row["id"]) ?? "", upstream: String.fromDatabaseValue(row["upstream"]) ?? "",
+                principal: String.fromDatabaseValue(row["principal"]), clientKey: String.fromDatabaseValue(row["client_key"]),
+                state: String.fromDatabaseValue(row["state"]) ?? "")
+        }
+        items.append(item)
+        // With a row, its bodies are gone.
+        if row == nil, part == 0 {
+            items += table.heavy.indices.map { SharedItem(table: table.name, key: key.encoded, part: $0 + 1) }
+        }
+        if table.name == "fleet_claim", let number { try addClaim(of: number, row, in: db) }
+    }
+
+    private mutating func addClaim(of sequence: Int64, _ row: RowBytes?, in db: Database) throws {
+        released.append(sequence)
+        guard let row, let node = String.fromDatabaseValue(row["node"]), let epoch = Int64.fromDatabaseValue(row["epoch"]),
+            let operation = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT upstream, lane FROM op WHERE seq = ?"), arguments: [sequence])
+        else { return }
+        claimed.append(SharedClaim(sequence: sequence, upstream: operation[0], lane: operation[1], node: node, epoch: epoch))
+    }
+
+    private mutating func addBody(_ mark: DatabaseValue, in db: Database) throws {
+        guard let hash = Data.fromDatabaseValue(mark) else { return }
+        let key = RowBytes([("sha", mark)]).encoded
+        guard let length = try Int64.fetchOne(db, sql: "SELECT length FROM blob WHERE sha = ?", arguments: [hash]) else {
+            goneBodies.append(hash)
+            return items.append(SharedItem(table: "blob", key: key, part: 0))
+        }
+        bodies.append(hash)
+        let row = RowBytes([("sha", mark), ("length", length.databaseValue)])
+        items.append(SharedItem(table: "blob", key: key, part: 0, data: row.encoded))
+    }
+}

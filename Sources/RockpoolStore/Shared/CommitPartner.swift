@@ -1,0 +1,40 @@
+// The other database of a transaction, which commits first (docs/fleet.md#transactions).
+import GRDB
+
+/// The databases that a job needs.
+package enum CommitScope: Sendable {
+    /// Rows that a fleet shares: the partner must commit them.
+    case shared
+    /// Rows that a fleet shares; this node may keep them for later while the partner is away.
+    case either
+    /// Rows of this node only.
+    case own
+}
+
+/// Takes part in every shared transaction of a `CommitQueue`. All methods are called on the writer's thread, inside SQLite's transaction.
+protocol CommitPartner: Sendable {
+    /// Begins, and brings SQLite's rows up to date before the first job.
+    /// - Throws: `PartnerAbsence`, or the error of SQLite.
+    func begin(in db: Database) throws
+    /// Takes over what the jobs have changed, and commits it.
+    /// - Throws: `PartnerAbsence`, or the error of SQLite. SQLite must not commit then.
+    func prepare(in db: Database) throws
+    /// Gives up a transaction that was begun; no effect otherwise.
+    func abandon()
+    /// Outside the transaction: SQLite has committed or rolled back.
+    func ended(in db: Database, isCommitted: Bool)
+    /// Begins a transaction of SQLite alone, while the partner is away.
+    func beginAlone(in db: Database) throws
+    /// Ends it, before its commit.
+    func endAlone(in db: Database) throws
+}
+
+/// The partner does not take part.
+struct PartnerAbsence: Error {
+    /// What the callers get.
+    let error: any Error
+    /// True if the partner may have committed.
+    var isUnknown = false
+    /// True if jobs of the scope `either` run without it.
+    var permitsEither = false
+}

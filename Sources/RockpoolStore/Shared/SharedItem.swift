@@ -1,0 +1,34 @@
+// A part of a row as the shared database holds it (docs/fleet.md#shared).
+
+/// The newest version of one part of one row.
+struct SharedItem: Sendable {
+    var table: String
+    /// The primary key, encoded as `RowBytes`.
+    var key: [UInt8]
+    /// 0 for the row without its bodies; else the number of a body.
+    var part: Int
+    /// The position in the order of all changes; 0 before it has one.
+    var number: Int64 = 0
+    /// Encoded as `RowBytes`; nil when the row is gone.
+    var data: [UInt8]?
+    /// The columns of an operation that the shared database checks or lists.
+    var operation: SharedOperation?
+}
+
+/// The columns of an operation that are columns in the shared database too.
+struct SharedOperation: Sendable {
+    var id: String
+    var upstream: String
+    var principal: String?
+    var clientKey: String?
+    var state: String
+}
+
+/// An operation in flight, with the node that sends it.
+struct SharedClaim: Sendable {
+    var sequence: Int64
+    var upstream: String
+    var lane: String
+    var node: String
+    var epoch: Int64
+}

@@ -1,0 +1,175 @@
+// The order of the fleet's transactions: one writer at a time, on the newest state (docs/fleet.md#transactions).
+import RockpoolCore
+import Synchronization
+
+/// The writer's side of the shared database. Called on the writer's thread, but for `online` and `offline`.
+final class SharedLog: Sendable {
+    /// Why transactions are not possible now.
+    enum Absence: Error, Equatable {
+        /// The database is away, with the reason.
+        case away(String)
+        /// This node was fenced, or has begun anew: it registers again.
+        case fenced
+    }
+
+    private struct State {
+        var connection: PostgreSQLConnection?
+        var lease: NodeLease?
+        var absence = Absence.away("not connected yet")
+        var isLazy = false
+        var clockOffset: Int64 = 0
+        /// Connections given up while a commit waited.
+        var lost = 0
+    }
+
+    let node: String
+    private let state = Mutex(State())
+    private static let page = 2000
+    private static let patience = Duration.seconds(5)
+
+    init(node: String) { self.node = node }
+
+    /// The lease in force; nil while there is none.
+    var lease: NodeLease? { state.withLock(\.lease) }
+
+    /// The reason why no transaction is possible; nil while one is.
+    var absence: Absence? { state.withLock { $0.connection == nil ? $0.absence : nil } }
+
+    // MARK: standing
+
+    func online(_ connection: PostgreSQLConnection, lease: NodeLease, standing: SharedServer.Standing) {
+        state.withLock { state in
+            (state.connection, state.lease, state.isLazy) = (connection, lease, standing.isLazy)
+            state.clockOffset = standing.clockOffset
+        }
+    }
+
+    /// The database's time minus this node's, in milliseconds.
+    var clockOffset: Int64 { state.withLock(\.clockOffset) }
+
+    func renewed(_ lease: NodeLease) { state.withLock { if $0.lease?.epoch == lease.epoch { $0.lease = lease } } }
+
+    /// Gives up the connection. The lease ends by its time: what is being sent may go on until then.
+    func offline(_ absence: Absence) {
+        state.withLock { state in
+            (state.connection, state.absence) = (nil, absence)
+            if absence == .fenced { state.lease = nil }
+        }
+    }
+
+    // MARK: transactions
+
+    /// Begins a transaction as the only writer of the fleet.
+    /// - Returns: the items after `position`, in pages that `take` receives.
+    /// - Throws: `Absence`; whatever `take` throws.
+    func begin(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
+        let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
+        guard let connection, let lease else { throw state.withLock(\.absence) }
+        let statements = [
+            "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
+            "SET LOCAL idle_in_transaction_session_timeout = '5s'", "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
+            "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'",
+            "SELECT coalesce(max(n), 0) FROM rockpool.item", Self.feed(after: position),
+        ]
+        let results = try failing { try connection.run(statements.compactMap(\.self).joined(separator: "; "), within: Self.patience) }
+        guard results.count >= 3, let own = results[results.count - 3].first, own[0].number == lease.epoch, own[1].text == "f" else {
+            offline(.fenced)
+            throw Absence.fenced
+        }
+        let last = results[results.count - 2].first?[0].number ?? 0
+        guard last >= position else {
+            let lost = "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
+            offline(.away(lost))
+            throw Absence.away(lost)
+        }
+        var rows = results.last ?? []
+        while true {
+            let items = rows.compactMap(Self.item)
+            try take(items)
+            guard rows.count == Self.page, let end = items.last?.number else { return }
+            rows = try failing { try connection.run(Self.feed(after: end), within: .seconds(30)) }.first ?? []
+        }
+    }
+
+    private static func feed(after position: Int64) -> String {
+        """
+        SELECT tbl, encode(key, 'hex'), part, n, encode(data, 'hex') FROM rockpool.item WHERE n > \(position) ORDER BY n LIMIT \(page)
+        """
+    }
+
+    private static func item(_ row: [[UInt8]?]) -> SharedItem? {
+        guard row.count == 5, let table = row[0].text, let key = row[1].fromHex, let part = row[2].number, let number = row[3].number
+        else { return nil }
+        return SharedItem(table: table, key: key, part: Int(part), number: number, data: row[4].fromHex)
+    }
+
+    /// Adds what has changed to the transaction.
+    /// - Returns: the new position of this node; nil when nothing was added.
+    /// - Throws: `Absence`, `PostgreSQLError.refused` for what the database itself does not permit.
+    func ship(_ items: [SharedItem], released: [Int64], claimed: [SharedClaim]) throws -> Int64? {
+        guard !items.isEmpty else { return nil }
+        if !released.isEmpty { try run(SharedSchema.releasing, [.numbers(released)]) }
+        if !claimed.isEmpty {
+            try run(
+                SharedSchema.claiming,
+                [
+                    .numbers(claimed.map(\.sequence)), .texts(claimed.map(\.upstream)), .texts(claimed.map(\.lane)),
+                    .texts(claimed.map(\.node)), .numbers(claimed.map(\.epoch)),
+                ])
+        }
+        var last: Int64 = 0
+        for start in stride(from: 0, to: items.count, by: 500) {
+            let part = items[start..<min(items.count, start + 500)]
+            let rows = try run(
+                SharedSchema.shipping,
+                [
+                    .texts(part.map(\.table)), .bytes(part.map(\.key)), .numbers(part.map { Int64($0.part) }), .bytes(part.map(\.data)),
+                    .texts(part.map { $0.operation?.id }), .texts(part.map { $0.operation?.upstream }),
+                    .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey }),
+                    .texts(part.map { $0.operation?.state }),
+                ])
+            last = max(last, rows.compactMap { $0.first?.map { $0.reduce(0) { $0 << 8 | Int64($1) } } }.max() ?? 0)
+        }
+        return last
+    }
+
+    /// Commits.
+    /// - Parameter isNews: true to wake the other nodes, which poll as well.
+    /// - Throws: `Absence`; the commit may have happened.
+    func commit(notifying isNews: Bool) throws {
+        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
+        _ = try failing { try connection.run(isNews ? "NOTIFY rockpool; COMMIT" : "COMMIT", within: Self.patience) }
+        // A cancelled wait for the standby is no error to PostgreSQL: it warns, and the commit may be gone after a promotion.
+        guard connection.lastWarnings.isEmpty else {
+            let warning = PostgreSQLError.warned(connection.lastWarnings.joined(separator: "; "))
+            offline(.away("\(warning)"))
+            throw Absence.away("\(warning)")
+        }
+    }
+
+    /// Rolls back; no effect without a transaction.
+    func abandon() {
+        guard let connection = state.withLock(\.connection) else { return }
+        do { try connection.run("ROLLBACK", within: .seconds(2)) } catch { offline(.away("\(error)")) }
+    }
+
+    /// Runs a statement in the transaction.
+    @discardableResult
+    func run(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> [[[UInt8]?]] {
+        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
+        return try failing { try connection.run(sql, parameters, within: .seconds(30)) }
+    }
+
+    /// Gives up the connection when it is of no more use. A refusal of the server leaves it in use, unless the server is going down, or
+    /// another node holds the lock for too long.
+    private func failing<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch PostgreSQLError.refused(let state, let detail) where !["57", "53", "55", "25", "08"].contains(state.prefix(2)) {
+            throw PostgreSQLError.refused(state: state, detail)
+        } catch {
+            offline(.away("\(error)"))
+            throw Absence.away("\(error)")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// The tables of the shared database (docs/fleet.md#schema).
+
+/// The statements that make the tables. Each may run again.
+enum SharedSchema {
+    /// The version that this Rockpool writes. A node of another version works beside it as long as the version is the same.
+    static let version = 1
+
+    /// The key of the advisory lock that orders the transactions of a fleet: "RPfl".
+    static let lockKey = 0x5250_666C
+
+    /// `item_door`: a client's key names one operation in the fleet. `lane` and `claim`: the operations in flight in one lane belong to one
+    /// node; the foreign key refuses another's.
+    static let creation = """
+        CREATE SCHEMA IF NOT EXISTS rockpool;
+        CREATE TABLE IF NOT EXISTS rockpool.meta (name text PRIMARY KEY, value text NOT NULL);
+        INSERT INTO rockpool.meta VALUES ('version', '\(version)'), ('pruned', '0') ON CONFLICT DO NOTHING;
+        CREATE TABLE IF NOT EXISTS rockpool.node (
+            id text PRIMARY KEY, name text NOT NULL, epoch bigint NOT NULL, expires timestamptz NOT NULL,
+            fenced boolean NOT NULL DEFAULT false, version int NOT NULL, position bigint NOT NULL DEFAULT 0,
+            held bigint NOT NULL DEFAULT 0
+        );
+        CREATE SEQUENCE IF NOT EXISTS rockpool.item_number;
+        CREATE TABLE IF NOT EXISTS rockpool.item (
+            tbl text NOT NULL, key bytea NOT NULL, part bigint NOT NULL, n bigint NOT NULL, data bytea,
+            id text, upstream text, principal text, client_key text, state text, PRIMARY KEY (tbl, key, part)
+        ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+        CREATE UNIQUE INDEX IF NOT EXISTS item_n ON rockpool.item (n);
+        CREATE UNIQUE INDEX IF NOT EXISTS item_id ON rockpool.item (id) WHERE id IS NOT NULL;
+        CREATE UNIQUE INDEX IF NOT EXISTS item_door ON rockpool.item (principal, client_key) WHERE client_key IS NOT NULL;
+        CREATE INDEX IF NOT EXISTS item_gone ON rockpool.item (n) WHERE data IS NULL;
+        CREATE TABLE IF NOT EXISTS rockpool.lane (
+            upstream text NOT NULL, lane text NOT NULL, node text NOT NULL,
+            PRIMARY KEY (upstream, lane), UNIQUE (upstream, lane, node)
+        ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+        CREATE TABLE IF NOT EXISTS rockpool.claim (
+            seq bigint PRIMARY KEY, upstream text NOT NULL, lane text NOT NULL, node text NOT NULL, epoch bigint NOT NULL,
+            FOREIGN KEY (upstream, lane, node) REFERENCES rockpool.lane (upstream, lane, node)
+        ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+        CREATE INDEX IF NOT EXISTS claim_lane ON rockpool.claim (upstream, lane);
+        CREATE TABLE IF NOT EXISTS rockpool.blob (sha bytea NOT NULL, i bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sha, i));
+        """
+
+    // MARK: the statements of a transaction
+
+    static let shipping = """
+        INSERT INTO rockpool.item (tbl, key, part, n, data, id, upstream, principal, client_key, state)
+            SELECT tbl, key, part, nextval('rockpool.item_number'), data, id, upstream, principal, client_key, state
+            FROM unnest($1::text[], $2::bytea[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+                WITH ORDINALITY AS given (tbl, key, part, data, id, upstream, principal, client_key, state, place)
+            ORDER BY place
+            ON CONFLICT (tbl, key, part) DO UPDATE SET n = excluded.n, data = excluded.data, id = excluded.id,
+                upstream = excluded.upstream, principal = excluded.principal, client_key = excluded.client_key, state = excluded.state
+            RETURNING n
+        """
+
+    static let releasing = """
+        WITH gone AS (DELETE FROM rockpool.claim WHERE seq = ANY ($1::bigint[]) RETURNING upstream, lane)
+        DELETE FROM rockpool.lane USING gone WHERE lane.upstream = gone.upstream AND lane.lane = gone.lane
+            AND NOT EXISTS (SELECT 1 FROM rockpool.claim AS other WHERE other.upstream = lane.upstream AND other.lane = lane.lane
+                AND other.seq <> ALL ($1::bigint[]))
+        """
+
+    static let claiming = """
+        WITH given AS (
+            SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS t (seq, upstream, lane, node, epoch)
+        ), taken AS (
+            INSERT INTO rockpool.lane SELECT DISTINCT upstream, lane, node FROM given ON CONFLICT (upstream, lane) DO NOTHING
+        )
+        INSERT INTO rockpool.claim SELECT * FROM given
+            ON CONFLICT (seq) DO UPDATE SET upstream = excluded.upstream, lane = excluded.lane, node = excluded.node, epoch = excluded.epoch
+        """
+
+    /// The operations in flight whose node is fenced, gone, or has begun anew since.
+    static let abandoned = """
+        SELECT seq FROM rockpool.claim LEFT JOIN rockpool.node ON node.id = claim.node
+            WHERE node.id IS NULL OR node.fenced OR node.epoch <> claim.epoch ORDER BY seq
+        """
+}

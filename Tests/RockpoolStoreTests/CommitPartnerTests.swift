@@ -1,0 +1,104 @@
+// Group commit with another database, which commits first (docs/fleet.md#transactions).
+import GRDB
+import RockpoolCore
+import Synchronization
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct CommitPartnerTests {
+    private struct Away: Error, Equatable {}
+
+    /// Notes what it is asked, and fails where it is told to.
+    private final class Partner: CommitPartner {
+        struct State {
+            var calls: [String] = []
+            var failsAtBegin = false
+            var failsAtPrepare = false
+            var isUnknown = false
+            var permitsEither = false
+        }
+
+        let state = Mutex(State())
+        var calls: [String] { state.withLock(\.calls) }
+
+        private func call(_ name: String, fails: (State) -> Bool = { _ in false }) throws {
+            try state.withLock { state in
+                state.calls.append(name)
+                guard fails(state) else { return }
+                throw PartnerAbsence(error: Away(), isUnknown: state.isUnknown, permitsEither: state.permitsEither)
+            }
+        }
+
+        func begin(in db: Database) throws { try call("begin") { $0.failsAtBegin } }
+        func prepare(in db: Database) throws { try call("prepare") { $0.failsAtPrepare } }
+        func abandon() { try? call("abandon") }
+        func ended(in db: Database, isCommitted: Bool) { try? call(isCommitted ? "committed" : "rolled back") }
+        func beginAlone(in db: Database) throws { try call("begin alone") }
+        func endAlone(in db: Database) throws { try call("end alone") }
+    }
+
+    private let scratch: Scratch
+    private let database: StoreDatabase
+    private let partner = Partner()
+    private let queue: CommitQueue
+
+    init() throws {
+        scratch = try Scratch()
+        let identity = DatabaseIdentity(
+            applicationID: 7, migrations: [{ try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE) STRICT") }], synchronous: .full)
+        database = try StoreDatabase(path: "\(scratch.path)/t.sqlite", identity: identity, limit: .mb(100))
+        queue = CommitQueue(pool: database.pool, groupWeight: 1_000_000, partner: partner)
+    }
+
+    private func insert(_ n: Int, _ scope: CommitScope) async throws {
+        try await queue.commit(scope: scope) { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
+    }
+
+    private func numbers() async throws -> [Int] {
+        try await database.pool.read { try Int.fetchAll($0, sql: "SELECT n FROM t ORDER BY n") }
+    }
+
+    @Test func thePartnerCommitsBeforeSQLite() async throws {
+        try await insert(1, .shared)
+        #expect(partner.calls == ["begin", "prepare", "committed"])
+        #expect(try await numbers() == [1])
+    }
+
+    @Test func rowsOfThisNodeNeedNoPartner() async throws {
+        partner.state.withLock { $0.failsAtBegin = true }
+        try await insert(1, .own)
+        #expect(partner.calls == [])
+        #expect(try await numbers() == [1])
+    }
+
+    @Test(arguments: [true, false]) func whileThePartnerIsAwayOnlyPermittedJobsRun(permitsEither: Bool) async throws {
+        partner.state.withLock { ($0.failsAtBegin, $0.permitsEither) = (true, permitsEither) }
+        await #expect(throws: Away.self) { try await insert(1, .shared) }
+        if permitsEither { try await insert(2, .either) } else { await #expect(throws: Away.self) { try await insert(2, .either) } }
+        #expect(try await numbers() == (permitsEither ? [2] : []))
+        #expect(partner.calls.contains("begin alone") == permitsEither)
+        #expect(!partner.calls.contains("prepare"))
+    }
+
+    @Test func aJobRunsAgainAloneWhenThePartnerIsLostBeforeItsCommit() async throws {
+        partner.state.withLock { ($0.failsAtPrepare, $0.permitsEither) = (true, true) }
+        try await insert(1, .either)
+        #expect(try await numbers() == [1])
+        #expect(partner.calls == ["begin", "prepare", "abandon", "begin alone", "end alone"])
+    }
+
+    @Test func aCommitThatIsNotKnownIsNoAcknowledgement() async throws {
+        partner.state.withLock { ($0.failsAtPrepare, $0.isUnknown, $0.permitsEither) = (true, true, true) }
+        await #expect(throws: Away.self) { try await insert(1, .either) }
+        #expect(try await numbers() == [])
+        #expect(partner.calls == ["begin", "prepare", "abandon", "rolled back"])
+    }
+
+    @Test func aFailingJobLeavesNothingInEither() async throws {
+        try await insert(1, .shared)
+        await #expect(throws: DatabaseError.self) { try await insert(1, .shared) }
+        #expect(partner.calls == ["begin", "prepare", "committed", "begin", "abandon", "rolled back"])
+        #expect(try await numbers() == [1])
+    }
+}

@@ -1,0 +1,237 @@
+// Two nodes that share one outbox on a real PostgreSQL (docs/fleet.md). Skipped where PostgreSQL is missing.
+import Foundation
+import GRDB
+import NIOCore
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite(.enabled(if: PostgreSQLServer.programs != nil, "postgresql is not installed"), .serialized, .timeLimit(.minutes(5)))
+struct FleetStoreTests {
+    let scratch: Scratch
+    let time = ManualTime()
+    let server: PostgreSQLServer
+
+    init() throws {
+        scratch = try Scratch()
+        server = try PostgreSQLServer()
+    }
+
+    /// Opens the store of a node; all have the secret of the first.
+    private func node(_ name: String, _ absence: OutboxAbsence = .local) async throws -> DataStore {
+        let (own, first) = ("\(scratch.path)/\(name)", "\(scratch.path)/key")
+        let files = FileManager.default
+        if files.fileExists(atPath: first) {
+            try files.createDirectory(atPath: own, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try? files.removeItem(atPath: "\(own)/install-key")
+            try files.copyItem(atPath: first, toPath: "\(own)/install-key")
+        }
+        defer { try? files.copyItem(atPath: "\(own)/install-key", toPath: first) }
+        let store = try DataStore.open(
+            directory: "\(scratch.path)/\(name)", settings: storage(), outbox: server.settings(name, absence),
+            clock: { [time] in time.now }, logger: quiet)
+        try await until { store.fleet?.absence == nil && store.maySend }
+        return store
+    }
+
+    private func until(_ isTrue: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try await !isTrue() {
+            try #require(ContinuousClock.now < deadline)
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    private func open(_ store: DataStore) async throws -> [String] {
+        try await store.catchUp()
+        return try await store.openOperations().map(\.id)
+    }
+
+    private func deliver(_ id: String, at store: DataStore) async throws {
+        _ = try await store.finish(
+            id: id, disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes), now: time.now
+        )
+    }
+
+    @Test func whatOneNodeTakesTheOtherHasAndSendsInTheSameOrder() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        for id in ["1", "2", "3"] { _ = try await (id == "2" ? b : a).append(write(id, body: .inline(bytes(5000)))) }
+        #expect(try await open(a) == ["1", "2", "3"])
+        #expect(try await open(b) == ["1", "2", "3"])
+        #expect(try await b.operation(id: "1") == a.operation(id: "1"))
+        // The same numbers everywhere: a node that leaves has all.
+        #expect(try await a.openOperations().map(\.sequence) == b.openOperations().map(\.sequence))
+        _ = try #require(try await b.lease(id: "1", now: time.now))
+        try await deliver("1", at: b)
+        #expect(try await open(a) == ["2", "3"])
+        #expect(try await a.attempts(of: #require(try await a.operation(id: "1"))).map(\.status) == [200])
+        await a.close()
+        await b.close()
+    }
+
+    @Test func aNewNodeReadsAllAndALargeBodyToo() async throws {
+        let a = try await node("a")
+        let writer = try await a.blobWriter(expectedLength: nil)
+        try await writer.append(ByteBuffer(bytes: bytes(2_500_000)))
+        let body = try await writer.finish()
+        _ = try await a.append(write("1", body: body))
+        let b = try await node("b")
+        #expect(try await open(b) == ["1"])
+        let files = Scratch.files(under: "\(scratch.path)/b/blobs")
+        #expect(try files.map { try Array(Data(contentsOf: URL(fileURLWithPath: $0))) } == [bytes(2_500_000)])
+        await a.close()
+        await b.close()
+    }
+
+    @Test func oneLaneIsInFlightAtOneNode() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1"))
+        _ = try await a.append(write("2"))
+        _ = try await a.append(write("3", lane: "other"))
+        _ = try #require(try await a.lease(id: "1", now: time.now))
+        #expect(try await b.lease(id: "1", now: time.now) == nil)
+        #expect(try await b.lease(id: "2", now: time.now) == nil)
+        #expect(b.isSentElsewhere(1) && !a.isSentElsewhere(1))
+        _ = try #require(try await b.lease(id: "3", now: time.now))
+        // The database itself refuses a second node in the lane.
+        #expect(throws: (any Error).self) {
+            try server.sql("INSERT INTO rockpool.claim SELECT 2, upstream, lane, 'other', 1 FROM rockpool.claim WHERE seq = 1")
+        }
+        await a.close()
+        await b.close()
+    }
+
+    @Test func aKeyOfAClientNamesOneWriteInTheFleet() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1", clientKey: "mine", principal: "me"))
+        await #expect(throws: DataStoreError.self) { try await b.append(write("2", clientKey: "mine", principal: "me")) }
+        #expect(try await open(b) == ["1"])
+        await a.close()
+        await b.close()
+    }
+
+    @Test func aFencedNodeRecordsNothingAndItsWriteIsUncertain() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1"))
+        _ = try #require(try await a.lease(id: "1", now: time.now))
+        try server.sql("UPDATE rockpool.node SET fenced = true WHERE name = 'a'")
+        b.heed(.expired)
+        try await until { try await b.operation(id: "1")?.state == .uncertain }
+        #expect(try await b.operation(id: "1")?.reason == .crashed)
+        _ = try await b.transition(id: "1", to: .pending, reason: nil, from: [.uncertain], now: time.now)
+        _ = try #require(try await b.lease(id: "1", now: time.now))
+        // What the fenced node learns of its own attempt changes nothing.
+        try await until { a.fleet?.absence == nil && a.maySend }
+        try await a.catchUp()
+        await #expect(throws: DataStoreError.self) { try await deliver("1", at: a) }
+        #expect(try await open(a) == ["1"])
+        try await deliver("1", at: b)
+        #expect(try await open(a) == [])
+        await a.close()
+        await b.close()
+    }
+
+    @Test func whileTheDatabaseIsAwayWritesAreHeldAndHandedOverInOrder() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1"))
+        try server.stop()
+        try await until { a.fleet?.absence != nil && b.fleet?.absence != nil }
+        for id in ["2", "3"] {
+            let taken = try await a.append(write(id, body: .inline(bytes(3000, seed: 7))))
+            #expect(a.holder(of: taken) == "a")
+        }
+        await #expect(throws: DataStoreError.self) { try await a.lease(id: "2", now: time.now) }
+        try server.start()
+        try await until { (try? await open(b)) == ["1", "2", "3"] }
+        #expect(try await open(a) == ["1", "2", "3"])
+        #expect(a.fleet?.held == 0)
+        let operation = try #require(try await b.operation(id: "3"))
+        #expect(a.holder(of: operation) == nil)
+        #expect(operation.body == .inline(bytes(3000, seed: 7)))
+        #expect(try await b.append(write("4")).sequence > operation.sequence)
+        await a.close()
+        await b.close()
+    }
+
+    @Test func withRefuseNothingIsTakenWhileTheDatabaseIsAway() async throws {
+        let a = try await node("a", .refuse)
+        try server.stop()
+        try await until { a.fleet?.absence != nil }
+        await #expect(throws: DataStoreError.self) { try await a.append(write("1")) }
+        #expect(try await a.openOperations().isEmpty)
+        await a.close()
+    }
+
+    @Test func aNodeBringsTheOutboxThatItHad() async throws {
+        let single = try openData("\(scratch.path)/a", time)
+        _ = try await single.append(write("old"))
+        await single.close()
+        let a = try await node("a")
+        let b = try await node("b")
+        try await until { (try? await open(b)) == ["old"] }
+        await b.close()
+        // A second node with an outbox of its own adds it to the fleet's.
+        let other = try openData("\(scratch.path)/c", time)
+        _ = try await other.append(write("mine"))
+        await other.close()
+        let c = try await node("c")
+        try await until { (try? await open(a)) == ["old", "mine"] }
+        #expect(try await open(c) == ["old", "mine"])
+        await a.close()
+        await c.close()
+    }
+
+    @Test func aNodeThatLeavesHasEveryWriteAndMayComeBack() async throws {
+        let a = try await node("a")
+        _ = try await a.append(write("1"))
+        try server.stop()
+        try await until { a.fleet?.absence != nil }
+        _ = try await a.append(write("2"))
+        await a.close()
+        let alone = try openData("\(scratch.path)/a", time)
+        let third = try await alone.append(write("3"))
+        #expect(try await alone.openOperations().map(\.id) == ["1", "2", "3"])
+        #expect(third.sequence < 10)
+        await alone.close()
+        try server.start()
+        let again = try await node("a")
+        try await until { (try? await open(again)) == ["1", "2", "3"] }
+        let b = try await node("b")
+        #expect(try await open(b) == ["1", "2", "3"])
+        await again.close()
+        await b.close()
+    }
+
+    @Test func aNodeThatStartsAgainFindsWhatItMissed() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1"))
+        #expect(try await open(b) == ["1"])
+        await b.close()
+        _ = try await a.append(write("2"))
+        _ = try await a.transition(id: "1", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        let again = try await node("b")
+        #expect(try await open(again) == ["2"])
+        #expect(try await again.operation(id: "1")?.state == .cancelled)
+        await a.close()
+        await again.close()
+    }
+
+    @Test func aNodeWithAnotherSecretStaysOut() async throws {
+        let a = try await node("a")
+        let b = try DataStore.open(
+            directory: "\(scratch.path)/b", settings: storage(), outbox: server.settings("b"), clock: { [time] in time.now }, logger: quiet)
+        try await until { b.fleet?.absence?.contains("another secret") == true }
+        await a.close()
+        await b.close()
+    }
+
+    @Test func theNodesAreListed() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        #expect(try await a.fleetNodes().map(\.name) == ["a", "b"])
+        #expect(try await b.fleetNodes().map(\.state) == [.live, .live])
+        await b.close()
+        #expect(try await a.fleetNodes().map(\.state) == [.live, .gone])
+        await a.close()
+    }
+}
