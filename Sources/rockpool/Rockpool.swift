@@ -11,8 +11,10 @@ struct Rockpool: AsyncParsableCommand {
             TASKS
               begin with an API             rockpool init URL, then: rockpool serve
               see what happens              rockpool status; rockpool tail; rockpool dashboard
-              why did a request miss        rockpool tail --miss, then: rockpool cache explain URL
-              fix a refused write           rockpool outbox ls, then: rockpool outbox edit ID
+              why did a request miss        rockpool cache explain URL; the last misses:
+                                            rockpool tail --miss --no-follow
+              fix a refused write           rockpool outbox ls --state dead, then:
+                                            rockpool outbox show ID, rockpool outbox edit ID
               who fills the outbox          rockpool outbox summary
               free disk space               rockpool storage-cleanup --dry-run says how
               go offline for a flight       rockpool cache prefetch --file urls.txt --pin,

@@ -41,13 +41,13 @@ package struct ReadExplainer: Sendable {
             "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
             "decision": .string(decision.word),
             "reason": .string(decision.reason),
-            "why": .string(decision.why),
-            "next": .string(decision.next),
+            "why": .string(why(decision, request)),
+            "next": .string(isAway(decision, rules) ? "answered 504: nothing may be sent while the upstream is away" : decision.next),
             "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
             "policy": .string(plan.policy.rawValue),
-            "reachability": .string((machine?.state ?? .online).rawValue),
+            "reachability": .string((machine?.shownState ?? .online).rawValue),
         ]
         // The members that lists show for the chosen entry; null if nothing is stored.
         let listed = chosen.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }
@@ -66,6 +66,17 @@ package struct ReadExplainer: Sendable {
             document["lastUsedAt"] = listing.map { .string(RFC3339.format($0.lastUsedAt)) } ?? .null
         }
         return document
+    }
+
+    /// The reason of the decision; if nothing is stored, with what became of the last answer.
+    private func why(_ decision: Reuse, _ request: RequestHead) -> String {
+        guard decision == .none(.uriMiss), case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event else { return decision.why }
+        return "\(decision.why): its last answer was not stored (\(reason))"
+    }
+
+    /// True for a request that would be sent, if its upstream could be reached.
+    private func isAway(_ decision: Reuse, _ rules: ReuseContext) -> Bool {
+        if case .none = decision { !rules.isReachable } else { false }
     }
 }
 

@@ -2,6 +2,7 @@
 import HTTPTypes
 import Logging
 import NIOCore
+import OrderedCollections
 import RockpoolCore
 import RockpoolStore
 
@@ -19,8 +20,9 @@ final class OwnWriteEffects: Sendable {
     private let active: ActiveConfiguration
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
-    /// One write at a time works on the copies of a collection.
-    private let turns = KeyTurns()
+    /// The writes of a collection that wait while its copies are worked on are worked in together: a list is then parsed and stored once for
+    /// all of them, not once for each.
+    private let turns = GatheredTurns<Effect>()
 
     init(
         cache: CacheStore, reads: ReadPipeline, active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
@@ -43,11 +45,23 @@ final class OwnWriteEffects: Sendable {
         write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")
-        await turns.enter(key: turn)
-        defer { turns.leave(key: turn) }
-        do {
-            try await work(write, plan, partition: partition, sentAt: sentAt)
-        } catch { logger.failed("an own write is not worked into the cache", error: error) }
+        let effect = Effect(write: write, plan: plan, places: OwnWritePlaces(write), partition: partition, sentAt: sentAt)
+        guard let group = await turns.enter(effect, key: turn) else { return }
+        defer { turns.leave(group, key: turn) }
+        var rest = group.jobs[...]
+        while let first = rest.first {
+            var items: Set<String> = []
+            let run = rest.prefix { effect in
+                guard effect.mayJoin(first), items.isDisjoint(with: effect.places.items) else { return false }
+                items.formUnion(effect.places.items)
+                return true
+            }
+            let together = run.isEmpty ? rest.prefix(1) : run
+            rest = rest.dropFirst(together.count)
+            do {
+                try await work(Array(together))
+            } catch { logger.failed("an own write is not worked into the cache", error: error) }
+        }
     }
 
     /// True if no copy of the item that a write changed is newer than its answer: then the lists may lack its effect, too.
@@ -64,28 +78,47 @@ final class OwnWriteEffects: Sendable {
         return true
     }
 
-    private func work(_ write: AnsweredWrite, _ plan: RoutePlan, partition: String?, sentAt: Timestamp) async throws {
-        let readable = StoragePartition.readable(by: partition)
-        let places = OwnWritePlaces(write)
-        var items: [String: [CacheEntry]] = [:]
-        for url in places.items { items[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
-        var lists: [CacheEntry] = []
-        for url in places.lists { lists += try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
+    /// Works writes of one client into its copies: several to different items of a collection, or a single one of any kind.
+    private func work(_ effects: [Effect]) async throws {
+        guard let first = effects.first else { return }
+        let readable = StoragePartition.readable(by: first.partition)
+        var (items, lists): ([String: [CacheEntry]], [String: [CacheEntry]]) = ([:], [:])
+        for url in effects.flatMap(\.places.items) { items[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
+        let listURLs = OrderedSet(effects.flatMap(\.places.lists))
+        for url in listURLs { lists[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
         var members: [String] = []
-        for list in places.lists where places.isCollectionWide && !list.hasSuffix("/") {
-            members = try await cache.urls(prefix: list + "/", in: .own(partition)) + cache.urls(prefix: list + "/", in: .shared)
+        for list in listURLs where first.places.isCollectionWide && !list.hasSuffix("/") {
+            members =
+                try await cache.urls(prefix: list + "/", in: .own(first.partition)) + cache.urls(prefix: list + "/", in: .shared)
         }
-        try await cache.markOwnWrite(
-            urls: places.items + places.lists + places.others + members, partitions: readable, at: now())
-        guard write.outcome != .partial, plan.policy == .offlineFirst, plan.store != .never else { return }
-        let writer = Writer(partition: .own(partition), sentAt: sentAt)
-        if let resource = write.entity?.resource {
-            if places.isCollectionWide, write.request.method == .delete {
-                for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, by: writer) }
-            }
-            try await workIn(write, resource: resource, places: places, items: items, lists: lists, by: writer)
-        } else {
-            try await replaceUndeclared(write, copies: items[write.request.url] ?? [], by: writer)
+        let places = effects.flatMap { $0.places.items + $0.places.lists + $0.places.others }
+        try await cache.markOwnWrite(urls: Array(OrderedSet(places + members)), partitions: readable, at: now())
+        guard first.write.outcome != .partial, first.plan.policy == .offlineFirst, first.plan.store != .never else { return }
+        guard let resource = first.write.entity?.resource else {
+            return try await replaceUndeclared(first.write, copies: items[first.write.request.url] ?? [], by: first.writer)
+        }
+        if first.places.isCollectionWide, first.write.request.method == .delete {
+            for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, by: first.writer) }
+        }
+        try await workIn(effects, resource: resource, items: items, lists: listURLs.flatMap { lists[$0] ?? [] }, writer: first.writer)
+    }
+
+    /// A write whose effect waits to be worked in.
+    private struct Effect: Sendable {
+        let write: AnsweredWrite
+        let plan: RoutePlan
+        let places: OwnWritePlaces
+        let partition: String?
+        let sentAt: Timestamp
+
+        var writer: Writer { Writer(partition: .own(partition), sentAt: sentAt) }
+
+        /// True if it may be worked in together with `other`: both change items of a declared resource, as the same client.
+        func mayJoin(_ other: Effect) -> Bool {
+            [self, other].allSatisfy {
+                $0.write.entity?.resource != nil && !$0.places.isCollectionWide && $0.write.outcome != .partial
+                    && $0.plan.policy == .offlineFirst && $0.plan.store != .never
+            } && partition == other.partition
         }
     }
 
@@ -97,49 +130,88 @@ final class OwnWriteEffects: Sendable {
     // MARK: a declared resource
 
     private func workIn(
-        _ write: AnsweredWrite, resource: Resource, places: OwnWritePlaces, items: [String: [CacheEntry]], lists: [CacheEntry],
-        by writer: Writer
+        _ effects: [Effect], resource: Resource, items: [String: [CacheEntry]], lists: [CacheEntry], writer: Writer
     ) async throws {
-        guard write.addressesEntity || write.answerValue != nil, let folded = FoldedWrite(write, places.created) else { return }
-        if let url = places.item {
-            let copies = items[url] ?? []
-            let copy = copies.first { $0.key.url == url && $0.response.head.status == 200 && !$0.response.isDirty }
-            var base: JSONValue?
-            if let copy { base = try await json(of: copy) } else { base = try await element(of: folded.id, in: lists, resource: resource) }
-            let isListed = copy == nil && base != nil && write.request.method == .patch
-            switch ItemFold.fold(base, with: [folded], resource: resource) {
-            case .present(let value, _, _):
-                let isAnswer = write.answerValue == value && !write.answer.isNotStored
-                guard copy != nil || !write.answer.isNotStored else { break }
-                let bytes = isAnswer ? write.answerBody ?? [] : value.serialized()
-                try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, isListed: isListed, by: writer)
-            case .deleted: try await storeAbsence(of: url, by: writer)
-            case .unchanged, .dirty: break
+        let changes = effects.compactMap { effect -> Change? in
+            guard effect.write.addressesEntity || effect.write.answerValue != nil,
+                let folded = FoldedWrite(effect.write, effect.places.created)
+            else { return nil }
+            let copies = effect.places.item.flatMap { items[$0] } ?? []
+            let copy = copies.first {
+                $0.key.url == effect.places.item && $0.response.head.status == 200 && !$0.response.isDirty
             }
+            return Change(effect: effect, folded: folded, copy: copy)
         }
-        for list in lists { try await fold(folded, into: list, resource: resource, by: writer) }
+        guard !changes.isEmpty else { return }
+        var bases: [String: JSONValue] = [:]
+        for list in lists {
+            guard list.response.isKnownState || list.response.head.status == 200, let body = try await json(of: list) else { continue }
+            let shown = Set(list.response.isKnownState ? resource.ids(in: body) ?? [] : [])
+            for change in changes where change.copy == nil {
+                guard let id = change.folded.id, shown.contains(id), bases[id] == nil, let element = resource.element(id, in: body) else {
+                    continue
+                }
+                bases[id] = resource.body(of: element)
+            }
+            try await fold(changes.map(\.folded), into: list, body: body, resource: resource, by: writer)
+        }
+        try await withThrowingTaskGroup { [bases] group in
+            for change in changes {
+                group.addTask { try await self.workIn(change, base: change.folded.id.flatMap { bases[$0] }, resource: resource) }
+            }
+            try await group.waitForAll()
+        }
     }
 
-    /// Returns the item as the first list shows it that contains it; nil if none does.
-    private func element(of id: String?, in lists: [CacheEntry], resource: Resource) async throws -> JSONValue? {
-        for list in lists where list.response.isKnownState {
-            if let id, let body = try await json(of: list), let element = resource.element(id, in: body) {
-                return resource.body(of: element)
-            }
-        }
-        return nil
+    /// A write to an item, as it is folded.
+    private struct Change: Sendable {
+        let effect: Effect
+        let folded: FoldedWrite
+        /// The copy of the item; nil if none can be folded into.
+        let copy: CacheEntry?
     }
 
-    private func fold(_ write: FoldedWrite, into list: CacheEntry, resource: Resource, by writer: Writer) async throws {
-        guard list.response.head.status == 200, !list.response.isDirty, let body = try await json(of: list) else { return }
+    /// - Parameter listed: the item as a list shows it; nil if none does.
+    private func workIn(_ change: Change, base listed: JSONValue?, resource: Resource) async throws {
+        guard let url = change.effect.places.item else { return }
+        let (write, writer, copy) = (change.effect.write, change.effect.writer, change.copy)
+        let base: JSONValue?
+        if let copy { base = try await json(of: copy) } else { base = listed }
+        let isListed = copy == nil && base != nil && write.request.method == .patch
+        switch ItemFold.fold(base, with: [change.folded], resource: resource) {
+        case .present(let value, _, _):
+            let isAnswer = write.answerValue == value && !write.answer.isNotStored
+            guard copy != nil || !write.answer.isNotStored else { break }
+            let bytes = isAnswer ? write.answerBody ?? [] : value.serialized()
+            try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, isListed: isListed, by: writer)
+        case .deleted: try await storeAbsence(of: url, by: writer)
+        case .unchanged, .dirty: break
+        }
+    }
+
+    private func fold(
+        _ writes: [FoldedWrite], into list: CacheEntry, body: JSONValue, resource: Resource, by writer: Writer
+    ) async throws {
+        guard list.response.head.status == 200, !list.response.isDirty else { return }
         let query = list.key.url.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
-        let folded = CollectionFold.fold(body, query: query, with: [write], resource: resource)
-        guard !folded.isDirty else { return }
+        var value = CollectionFold.fold(body, query: query, with: writes, resource: resource)
+        var isIncluded = true
+        if value.isDirty {
+            // Those that can be folded in are: the list counts as older than the write only if the last one cannot.
+            value.value = body
+            var hasChanged = false
+            for write in writes {
+                let next = CollectionFold.fold(value.value, query: query, with: [write], resource: resource)
+                isIncluded = !next.isDirty
+                if isIncluded { (value.value, hasChanged) = (next.value, true) }
+            }
+            guard hasChanged else { return }
+        }
         var response = list.response
         response.head.fields = response.head.fields.ofComputedBody
-        response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
+        response.ownWrite = OwnWriteMark(at: now(), isIncluded: isIncluded)
         response.isInvalidated = true
-        try await put(folded.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
+        try await put(value.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
     }
 
     // MARK: any other path

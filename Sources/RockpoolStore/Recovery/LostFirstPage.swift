@@ -16,15 +16,17 @@ struct LostFirstPage {
     /// A copy of the damaged file, which is repaired in place.
     let path: String
 
-    /// Tries the schema of every version, both freshly created and after a VACUUM.
+    /// Tries the schema of every version, both freshly created and after a VACUUM, the newest with and without the indexes of open writes.
     /// - Parameter isRight: checks the repaired file, since different schemas may have the same roots.
     /// - Returns: true if one fits; otherwise the file is unchanged.
     func mend(isRight: () -> Bool) throws -> Bool {
         let sound = try FileBytes.read(path, from: 0, upTo: Self.pageSize)
         let size = FileStatus.of(path)?.size ?? 0
         for version in (1...DataSchema.identity.migrations.count).reversed() {
-            for isVacuumed in [false, true] {
-                guard let model = try Model(version, isVacuumed, beside: path), try fits(model) else { continue }
+            // The indexes of open writes came without a version.
+            let isNewest = version == DataSchema.identity.migrations.count
+            for (isIndexed, isVacuumed) in [(true, false), (true, true), (false, false), (false, true)] where isNewest || !isIndexed {
+                guard let model = try Model(version, isIndexed, isVacuumed, beside: path), try fits(model) else { continue }
                 try put(model, behind: size)
                 if isRight() { return true }
                 let file = try Descriptor(path, O_RDWR)
@@ -43,7 +45,7 @@ struct LostFirstPage {
         /// The pages below the first that contain the schema, in order.
         var leaves: [[UInt8]] = []
 
-        init?(_ version: Int, _ isVacuumed: Bool, beside path: String) throws {
+        init?(_ version: Int, _ isIndexed: Bool, _ isVacuumed: Bool, beside path: String) throws {
             let own = path + ".model"
             for suffix in ["", "-wal", "-shm"] { Paths.remove(own + suffix) }
             defer { for suffix in ["", "-wal", "-shm"] { Paths.remove(own + suffix) } }
@@ -51,6 +53,7 @@ struct LostFirstPage {
                 applicationID: DataSchema.identity.applicationID, migrations: Array(DataSchema.identity.migrations[..<version]),
                 synchronous: .normal)
             let database = try StoreDatabase(path: own, identity: identity, limit: .mb(8))
+            if isIndexed { try database.pool.writeWithoutTransaction { try DataSchema.indexOpenWrites(in: $0) } }
             if isVacuumed { try database.pool.writeWithoutTransaction { try $0.execute(sql: "VACUUM") } }
             let rows = try database.pool.writeWithoutTransaction { db in
                 _ = try db.checkpoint(.truncate)

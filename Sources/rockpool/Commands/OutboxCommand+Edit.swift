@@ -28,7 +28,7 @@ extension OutboxCommand {
         @Option(name: .long, help: "The new URL at the same upstream, or a path.") var url: String?
         @Option(name: .long, help: "A field to set, \"Name: value\", or to remove, \"Name:\"; may be repeated.")
         var header: [String] = []
-        @Option(name: .long, help: "The new body, or @FILE.") var body: String?
+        @Option(name: .long, help: "The new body, whole, or @FILE.") var body: String?
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -37,7 +37,7 @@ extension OutboxCommand {
             var call = AdminCall(method: "PATCH", path: .operation(id))
             call.json = String(decoding: edit.serialized(), as: UTF8.self)
             let edited = try await client.send(call).decoded(as: OperationReport.self)
-            Display.output.print("\(id) is replaced by \(edited.id)".inOneLine)
+            Display.output.print("\(id) is replaced by \(edited.id)\nNext: see its answer: rockpool outbox show \(edited.id)")
             if let warning = edited.warning { Display.error.print("rockpool: warning: \(warning)".inOneLine) }
         }
 

@@ -9,7 +9,10 @@ extension OutboxCommand {
             abstract: "Show who fills the outbox: writes by upstream, client, method, path and state, the most bytes first.",
             discussion: .examples(
                 "rockpool outbox summary", "rockpool outbox summary --state all --format json",
-                after: "Ids within paths are shown as *. Without --state it counts what waits and what failed."))
+                after: """
+                    Ids within paths are shown as *. Without --state it counts what waits and what failed. CLIENT is the identity made from a \
+                    credential, as in rockpool identities ls.
+                    """))
         @OptionGroup var selection: OutboxSelection
         @OptionGroup var options: ReadingOptions
 

@@ -100,4 +100,27 @@ import Testing
             try await #expect(story.conflicts().isEmpty)
         }
     }
+
+    /// Deliveries come faster than a list can be stored anew for each. They are worked into it together: a stop waits for no queue of them, and
+    /// the list has every one.
+    @Test func aStopSoonAfterALongReplayIsQuickAndLosesNothing() async throws {
+        try await Story.with(try #require(Setting.answered.first)) { story in
+            try await #expect(story.get("/v1/notes").status == 200)
+            let before = try #require(try await story.get("/v1/notes").json?.array?.count)
+            try await story.device.network("offline")
+            let text = String(repeating: "x", count: 4_000)
+            for number in 0..<150 { try await story.write("POST", "/v1/notes", ["title": .string("n\(number)"), "status": .string(text)]) }
+            try await story.comeBack()
+            let started = ContinuousClock.now
+            try await #expect(story.device.server.stop() == .exit(0))
+            #expect(ContinuousClock.now - started < .seconds(10))
+            try await story.device.server.start()
+            try await story.device.network("offline")
+            let wire = try await Wire.open(story.device.server.gateway)
+            let list = try await wire.send("GET", "/v1/notes")
+            let titles = Set(list.json?.array?.compactMap { $0["title"]?.string } ?? [])
+            #expect(list.json?.array?.count == before + 150 && titles.isSuperset(of: (0..<150).map { "n\($0)" }), "\(list.status)")
+            await wire.close()
+        }
+    }
 }

@@ -264,7 +264,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         var exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length,
             client: passage?.client(at: service.resolution.listener) ?? service.resolution.listener,
-            isLocalClient: isClientLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
+            isLocalClient: isClientLocal(context.channel),
+            interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]

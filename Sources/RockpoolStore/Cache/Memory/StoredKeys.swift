@@ -86,6 +86,7 @@ final class StoredKeys: Sendable {
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
     private static func fingerprint(ofPath url: String) -> UInt32 {
-        UInt32(truncatingIfNeeded: CacheStore.path(of: url).hashValue)
+        let path = url[..<(url.utf8.firstIndex(of: UInt8(ascii: "?")) ?? url.endIndex)]
+        return UInt32(truncatingIfNeeded: path.hashValue)
     }
 }

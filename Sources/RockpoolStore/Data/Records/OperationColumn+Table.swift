@@ -45,7 +45,10 @@ extension OperationColumn {
             "body_len", bind: { $0.new.body.length },
             read: { columns, operation in
                 let length: Int64 = try columns.next()
-                if case .blob(let sha256, _) = operation.body { operation.body = .blob(sha256: sha256, length: length) }
+                switch operation.body {
+                case .blob(let sha256, _): operation.body = .blob(sha256: sha256, length: length)
+                default: operation.unreadBodyBytes = length - operation.body.length
+                }
             }),
     ]
 

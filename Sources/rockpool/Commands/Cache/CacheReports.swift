@@ -9,6 +9,8 @@ struct CacheListReport: TabularReport, Equatable {
         var bytes: Int64
         var storedAt: String
         var freshUntil: String
+        /// The end of its use while the upstream is away; nil without an end.
+        var offlineUntil: String?
         var lastUsedAt: String
         var pinned: Bool
         var identity: String
@@ -23,14 +25,14 @@ struct CacheListReport: TabularReport, Equatable {
         [
             TextTable(
                 columns: [
-                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"),
+                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"), .text("OFFLINE UNTIL"),
                     .text("IDENTITY"), .text("PINNED"),
                 ],
                 rows: items.map { item in
                     [
                         .init(item.method == "GET" ? item.url : "\(item.method) \(item.url)"), .init("\(item.status)"),
                         .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.age(item.storedAt)),
-                        .init(ForPeople.age(item.freshUntil)), .init(item.identity), .init(item.pinned ? "pinned" : ""),
+                        .init(ForPeople.age(item.freshUntil)), .init(item.offlineUntil.map { ForPeople.age($0) } ?? "always"), .init(item.identity), .init(item.pinned ? "pinned" : ""),
                     ]
                 })
         ]

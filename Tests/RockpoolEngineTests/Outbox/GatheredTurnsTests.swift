@@ -1,0 +1,38 @@
+// Turns whose holder does the jobs of those that wait.
+import RockpoolCore
+import RockpoolTesting
+import Synchronization
+import Testing
+
+@testable import RockpoolEngine
+
+@Suite struct GatheredTurnsTests {
+    private let key = CacheKey(method: "GET", origin: OriginAddress(scheme: .https, host: "api.example"), target: "/v1/notes")
+    private let other = CacheKey(method: "GET", origin: OriginAddress(scheme: .https, host: "api.example"), target: "/v1/tags")
+
+    /// Ten thousand writes that are delivered while a list is stored were ten thousand more versions of that list.
+    @Test func thoseThatWaitAreDoneTogether() async throws {
+        let turns = GatheredTurns<Int>(limit: 64)
+        let done = Mutex<[[Int]]>([])
+        let first = try #require(await turns.enter(0, key: key))
+        #expect(first.jobs == [0])
+        await withTaskGroup { group in
+            for job in 1...100 {
+                group.addTask {
+                    guard let mine = await turns.enter(job, key: key) else { return }
+                    done.withLock { $0.append(mine.jobs) }
+                    turns.leave(mine, key: key)
+                }
+            }
+            // Another key is free.
+            if let beside = await turns.enter(1, key: other) { turns.leave(beside, key: other) }
+            try? await eventually("all wait") { turns.waitingCount(for: key) == 100 }
+            turns.leave(first, key: key)
+        }
+        let groups = done.withLock { $0 }
+        #expect(groups.map(\.count) == [64, 36] && Set(groups.flatMap(\.self)) == Set(1...100))
+        let last = try #require(await turns.enter(7, key: key))
+        #expect(last.jobs == [7])
+        turns.leave(last, key: key)
+    }
+}
