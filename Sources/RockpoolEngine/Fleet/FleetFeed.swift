@@ -28,7 +28,7 @@ package final class FleetFeed: Service {
         // At once: what waits for this transaction reads its own writes.
         data.onForeignChanges { [notifier] change in
             for operation in change.gone { notifier.forget(operation) }
-            notifier.adoptHosts(of: change.writes)
+            notifier.adoptHosts(of: change.writes.map { ($0.upstream, $0.request.origin) })
             for operation in change.writes where operation.state != .delivered { notifier.tell(operation) }
             continuation.yield(change)
         }
