@@ -30,13 +30,13 @@ extension Replayer {
         switch try await precheck(operation, outgoing: &outgoing, upstream: upstream) {
         case .clear: break
         case .moved(let disposition): return unsendable(operation, disposition: disposition)
-        case .failed(let failure): return unread(operation, failure, outgoing)
+        case .failed(let failure): return unread(operation, failure: failure, outgoing: outgoing)
         }
         var sent = operation
         sent.request = outgoing.head
         let before: StateBeforeAction?
         do { before = try await stateBefore(operation, outgoing: outgoing, upstream: upstream) } catch {
-            return unread(operation, error, outgoing)
+            return unread(operation, failure: error, outgoing: outgoing)
         }
         let sentAt = now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
@@ -56,7 +56,7 @@ extension Replayer {
     }
 
     /// The read before the write has failed: nothing of the write was sent.
-    private func unread(_ operation: QueuedWrite, _ failure: TransferFailure, _ outgoing: OutboundWrite) -> ReplayMachine.Event {
+    private func unread(_ operation: QueuedWrite, failure: TransferFailure, outgoing: OutboundWrite) -> ReplayMachine.Event {
         attempts.withLock { $0[operation.id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
         return .attempted(operation, .failed(failure), body: [])
     }
@@ -128,9 +128,9 @@ extension Disposition {
 
 extension Replayer {
     /// Maximum size in bytes of a response body that is kept as the operation's result.
-    private static let resultLimit = Int.mib(1)
+    fileprivate static let resultLimit = Int.mib(1)
     /// Maximum time to read a response body; the status alone decides the outcome.
-    private static let resultLimitTime = Duration.seconds(10)
+    fileprivate static let resultLimitTime = Duration.seconds(10)
     /// Maximum number of redirects that keep the method.
     private static let redirectLimit = 3
 
@@ -146,7 +146,7 @@ extension Replayer {
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
                 FailPoint.answerHeadRead.reached()
-                let body = await beginning(of: answer.body)
+                let body = await answer.body.beginning()
                 guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {
                     return (.answered(answer.head), body, answer.wire)
                 }
@@ -157,14 +157,17 @@ extension Replayer {
         }
         return (.failed(TransferFailure(kind: .protocolError, sent: .yes)), [], nil)
     }
+}
 
-    func beginning(of body: BodyPipe) async -> [UInt8] {
+extension BodyPipe {
+    /// Returns the beginning of a result; none if it is longer than `Replayer.resultLimit` or takes longer than `Replayer.resultLimitTime`.
+    func beginning() async -> [UInt8] {
         let timer = Task {
-            try await Task.sleep(for: Self.resultLimitTime)
-            body.abandon()
+            try await Task.sleep(for: Replayer.resultLimitTime)
+            abandon()
         }
         defer { timer.cancel() }
-        return ((try? await body.collect(upTo: Self.resultLimit))?.bytes).map { Array($0.readableBytesView) } ?? []
+        return ((try? await collect(upTo: Replayer.resultLimit))?.bytes).map { Array($0.readableBytesView) } ?? []
     }
 }
 

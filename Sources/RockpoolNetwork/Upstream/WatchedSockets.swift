@@ -29,8 +29,8 @@ struct WatchedSockets {
     }
 
     mutating func watch(_ socket: curl_socket_t, for events: UInt32) {
-        guard let known = own[socket] else { return set(socket, EPOLL_CTL_ADD, events) }
-        if known.events != events { set(socket, known.events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, events) }
+        guard let known = own[socket] else { return set(socket, operation: EPOLL_CTL_ADD, events: events) }
+        if known.events != events { set(socket, operation: known.events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, events: events) }
         own[socket] = Watch(events: events, isWanted: true)
     }
 
@@ -53,7 +53,7 @@ struct WatchedSockets {
         return false
     }
 
-    private func set(_ socket: curl_socket_t, _ operation: Int32, _ events: UInt32) {
+    private func set(_ socket: curl_socket_t, operation: Int32, events: UInt32) {
         var event = unsafe epoll_event()
         unsafe event.events = events
         unsafe event.data.fd = socket

@@ -55,22 +55,26 @@ struct TransparentRules {
         guard usesTPROXY else {
             let hook = interface == nil ? "output priority -100" : "prerouting priority dstnat"
             return [
-                chain(interface == nil ? "output" : "prerouting", "nat hook \(hook)", exceptions + [match + "redirect to :\(listen.port)"])
+                chain(
+                    interface == nil ? "output" : "prerouting", type: "nat hook \(hook)",
+                    rules: exceptions + [match + "redirect to :\(listen.port)"])
             ]
         }
         guard interface == nil else {
             return [
-                chain("prerouting", "filter hook prerouting priority mangle", exceptions + [match + "meta mark set \(Self.mark) \(proxy)"])
+                chain(
+                    "prerouting", type: "filter hook prerouting priority mangle",
+                    rules: exceptions + [match + "meta mark set \(Self.mark) \(proxy)"])
             ]
         }
         // The connections of this machine take the way of arriving ones after they are marked.
         return [
-            chain("output", "route hook output priority mangle", exceptions + [match + "meta mark set \(Self.mark)"]),
-            chain("prerouting", "filter hook prerouting priority mangle", ["meta mark \(Self.mark) " + match + proxy]),
+            chain("output", type: "route hook output priority mangle", rules: exceptions + [match + "meta mark set \(Self.mark)"]),
+            chain("prerouting", type: "filter hook prerouting priority mangle", rules: ["meta mark \(Self.mark) " + match + proxy]),
         ]
     }
 
-    private func chain(_ name: String, _ type: String, _ rules: [String]) -> String {
+    private func chain(_ name: String, type: String, rules: [String]) -> String {
         (["    chain \(name) {", "        type \(type); policy accept;"] + rules.map { "        " + $0 } + ["    }"]).joined(
             separator: "\n")
     }
