@@ -70,7 +70,9 @@ package struct ReadExplainer: Sendable {
 
     /// The reason of the decision; if nothing is stored, with what became of the last answer.
     private func why(_ decision: Reuse, _ request: RequestHead) -> String {
-        guard decision == .none(.uriMiss), case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event else { return decision.why }
+        guard decision == .none(.uriMiss), case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event else {
+            return decision.why
+        }
         return "\(decision.why): its last answer was not stored (\(reason))"
     }
 

@@ -23,16 +23,21 @@ import Testing
         let guide = try String(contentsOfFile: Self.checkout + "/docs/guide/fleet.md", encoding: .utf8)
         let lines = guide.split(separator: "\n", omittingEmptySubsequences: false)
         let commands = lines.filter { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
+        // The user of PostgreSQL may not read the checkout.
+        let trial = "/tmp/fleet-checkout-\(getpid())"
+        let example = "/docs/guide/example-api.py"
+        try FileManager.default.createDirectory(atPath: trial + "/docs/guide", withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: trial) }
+        try FileManager.default.copyItem(atPath: Self.checkout + example, toPath: trial + example)
+        try FileManager.default.copyItem(atPath: Binary.path, toPath: trial + "/rockpool")
         let end = """
             trap 'kill $(jobs -p); pg_ctl -D db1 -m immediate stop; pg_ctl -D db2 -m immediate stop; cat shop-*.log db2.log; \
-                rm -rf /tmp/fleet-trial /tmp/fleet-programs' EXIT
+                rm -rf /tmp/fleet-trial' EXIT
             """
-        let script =
-            "set -e\nmkdir -p /tmp/fleet-programs; ln -sf \(Binary.path) /tmp/fleet-programs/rockpool\n"
-            + "PATH=/tmp/fleet-programs:$PATH\n\(end)\n" + commands.joined(separator: "\n")
+        let script = "set -e\nPATH=\(trial):$PATH\n\(end)\n" + commands.joined(separator: "\n")
         let user = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
         let run = try await Command.run(
-            "/usr/bin/env", user + ["bash", "-c", script], environment: ["HOME": "/tmp"], directory: Self.checkout, within: .seconds(120))
+            "/usr/bin/env", user + ["bash", "-c", script], environment: ["HOME": "/tmp"], directory: trial, within: .seconds(120))
         #expect(run.status == 0, "\(run.output)\(run.errors)")
         let said = run.output.split(separator: "\n")
         #expect(said.contains("202") && said.contains { $0.hasSuffix("200") }, "\(run.output)\(run.errors)")

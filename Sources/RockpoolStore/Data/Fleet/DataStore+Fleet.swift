@@ -12,7 +12,8 @@ extension DataStore {
     ) throws -> (any FleetMember)? {
         guard outbox.store == .postgresql else {
             if try FleetReplica.leave(pool) {
-                logger.warning("this node has left its fleet and sends what waits: no other node may do so now (docs/fleet.md#joining-and-leaving)")
+                logger.warning(
+                    "this node has left its fleet and sends what waits: no other node may do so now (docs/fleet.md#joining-and-leaving)")
             }
             return nil
         }

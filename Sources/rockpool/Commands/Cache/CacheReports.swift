@@ -25,14 +25,16 @@ struct CacheListReport: TabularReport, Equatable {
         [
             TextTable(
                 columns: [
-                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"), .text("OFFLINE UNTIL"),
+                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"),
+                    .text("OFFLINE UNTIL"),
                     .text("IDENTITY"), .text("PINNED"),
                 ],
                 rows: items.map { item in
                     [
                         .init(item.method == "GET" ? item.url : "\(item.method) \(item.url)"), .init("\(item.status)"),
                         .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.age(item.storedAt)),
-                        .init(ForPeople.age(item.freshUntil)), .init(item.offlineUntil.map { ForPeople.age($0) } ?? "always"), .init(item.identity), .init(item.pinned ? "pinned" : ""),
+                        .init(ForPeople.age(item.freshUntil)), .init(item.offlineUntil.map { ForPeople.age($0) } ?? "always"),
+                        .init(item.identity), .init(item.pinned ? "pinned" : ""),
                     ]
                 })
         ]
