@@ -65,16 +65,18 @@ final class PostgreSQLServer: Sendable {
 
     private struct Failed: Error { let words: [String], status: Int32 }
 
+    /// Not by `Process`, which waits until the server that `pg_ctl` starts has closed what it inherits.
     private static func run(_ path: String, _ words: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = words
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failed(words: [path] + words, status: process.terminationStatus) }
+        let words = ["env", "-C", "/", path] + words
+        var arguments = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for descriptor: CInt in 0...2 { posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0) }
+        var (child, status): (pid_t, CInt) = (0, 0)
+        guard posix_spawn(&child, "/usr/bin/env", &actions, nil, &arguments, environ) == 0 else { throw Failed(words: words, status: -1) }
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        guard status == 0 else { throw Failed(words: words, status: status) }
     }
 }
