@@ -111,11 +111,11 @@ import Testing
             let text = String(repeating: "x", count: 4_000)
             for number in 0..<150 { try await story.write("POST", "/v1/notes", ["title": .string("n\(number)"), "status": .string(text)]) }
             try await story.comeBack()
+            try await story.device.network("offline")
             let started = ContinuousClock.now
             try await #expect(story.device.server.stop() == .exit(0))
             #expect(ContinuousClock.now - started < .seconds(10))
             try await story.device.server.start()
-            try await story.device.network("offline")
             let wire = try await Wire.open(story.device.server.gateway)
             let list = try await wire.send("GET", "/v1/notes")
             let titles = Set(list.json?.array?.compactMap { $0["title"]?.string } ?? [])

@@ -14,7 +14,7 @@ import Testing
         let turns = GatheredTurns<Int>(limit: 64)
         let first = try #require(await turns.enter(0, key: key))
         #expect(first.jobs == [0])
-        let groups = await withTaskGroup(of: [Int].self) { group in
+        let groups = await withTaskGroup(of: [Int].self, returning: [[Int]].self) { group in
             for job in 1...100 {
                 group.addTask { [key] in
                     guard let mine = await turns.enter(job, key: key) else { return [] }
@@ -26,7 +26,7 @@ import Testing
             if let beside = await turns.enter(1, key: other) { turns.leave(beside, key: other) }
             try? await eventually("all wait") { turns.waitingCount(for: key) == 100 }
             turns.leave(first, key: key)
-            return await group.reduce(into: []) { if !$1.isEmpty { $0.append($1) } }
+            return await group.reduce(into: [[Int]]()) { groups, jobs in if !jobs.isEmpty { groups.append(jobs) } }
         }
         #expect(groups.map(\.count).sorted() == [36, 64] && Set(groups.flatMap(\.self)) == Set(1...100))
         let last = try #require(await turns.enter(7, key: key))
