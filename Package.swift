@@ -144,7 +144,8 @@ let package = Package(
         .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes, .subprocess], swiftSettings: house),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Tests", swiftSettings: house),
         .testTarget(
-            name: "RockpoolStoreTests", dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .grdb, .nioCore, .logging],
+            name: "RockpoolStoreTests",
+            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolTesting", .httpTypes, .grdb, .nioCore, .logging],
             swiftSettings: house),
         .testTarget(
             name: "RockpoolEngineTests",

@@ -5,6 +5,7 @@ import GRDB
 import HTTPTypes
 import NIOCore
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import RockpoolStore
@@ -155,7 +156,7 @@ import Testing
         #expect(try await store.body(of: entry) == nil)
         #expect(try await store.lookup(key("/a")).isEmpty)
         #expect(try await store.usage().badBodies == 1)
-        #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
+        try await eventually("the file is removed") { Scratch.files(under: "\(scratch.cache)/bodies").isEmpty }
         await store.close()
     }
 

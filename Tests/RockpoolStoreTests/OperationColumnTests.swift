@@ -69,6 +69,7 @@ import Testing
         var operation = taken(new)
         #expect(try await store.append(new) == operation)
         #expect(try await store.operation(id: "1") == operation)
+        operation.unreadBodyBytes = operation.body.length
         operation.body = .none
         #expect(try await store.operations().items.last == operation)
         await store.close()
