@@ -18,6 +18,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)\(run.errors)")
     }
 
+    @Test func aSingleNodeSaysThatThereIsNoFleet() async throws {
+        try await World.with { world in
+            let shown = try await world.server.command("fleet", "nodes")
+            #expect(shown.status == 0 && shown.output.contains("no fleet: outbox.store is sqlite"), "\(shown.output)\(shown.errors)")
+        }
+    }
+
     /// The commands of the guide, in order, as an ordinary user: PostgreSQL does not run as root.
     @Test(.enabled(if: hasPostgreSQL, "postgresql is not installed")) func theGuideSetsUpTwoGateways() async throws {
         let guide = try String(contentsOfFile: Self.checkout + "/docs/guide/fleet.md", encoding: .utf8)
