@@ -153,7 +153,8 @@ import Testing
             try await queue(1, in: world)
             let browser = try await Browser()
             try await open(world, browser, at: "/outbox")
-            try await browser.sees("1 write")
+            // The banner of every page says "1 write" as well: the key needs the page.
+            try await browser.until("document.querySelector('#path') && document.querySelectorAll('.operations li').length === 1")
             try await browser.key("/", code: 191)
             try await browser.until("document.activeElement.id === 'path'")
             try await browser.evaluate("document.querySelector('h1').focus()")
