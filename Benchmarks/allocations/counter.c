@@ -1,17 +1,10 @@
 // Counts a program's calls of the allocator, for LD_PRELOAD: the count is the first eight bytes of the file ALLOCATIONS_FILE.
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *pointer, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
 
 static atomic_uint_least64_t before_start;
 static atomic_uint_least64_t *allocations = &before_start;
@@ -27,28 +20,4 @@ __attribute__((constructor)) static void start(void) {
 
 static void count(void) { atomic_fetch_add_explicit(allocations, 1, memory_order_relaxed); }
 
-void *malloc(size_t size) {
-    count();
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t number, size_t size) {
-    count();
-    return __libc_calloc(number, size);
-}
-
-void *realloc(void *pointer, size_t size) {
-    count();
-    return __libc_realloc(pointer, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size) {
-    count();
-    return __libc_memalign(alignment, size);
-}
-
-int posix_memalign(void **pointer, size_t alignment, size_t size) {
-    count();
-    *pointer = __libc_memalign(alignment, size);
-    return *pointer ? 0 : ENOMEM;
-}
+#include "../CAllocations/counted.h"

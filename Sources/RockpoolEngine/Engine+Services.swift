@@ -58,8 +58,8 @@ extension FleetFeed {
     package convenience init?(engine: Engine) {
         guard engine.data.fleet != nil else { return nil }
         self.init(
-            data: engine.data, notifier: engine.notifier, outbound: engine.outbound, updates: engine.reads.updates, effects: engine.effects,
-            credentials: engine.credentials, active: engine.active, logger: engine.logger)
+            deliveries: DeliveryEffects(data: engine.data, outbound: engine.outbound, effects: engine.effects),
+            notifier: engine.notifier, updates: engine.reads.updates, credentials: engine.credentials, active: engine.active)
     }
 }
 

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import RockpoolStore
@@ -36,11 +37,7 @@ struct FleetStoreTests {
     }
 
     private func until(_ isTrue: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try await !isTrue() {
-            try #require(ContinuousClock.now < deadline)
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        try await eventually("what the nodes agree on", pace: .milliseconds(50), isTrue)
     }
 
     private func open(_ store: DataStore) async throws -> [String] {

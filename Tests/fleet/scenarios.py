@@ -11,6 +11,22 @@ from relay import Relay
 LEASE = 15
 
 
+def synchronous():
+    """A primary, and a standby for which every commit waits."""
+    database = Cluster()
+    standby = Cluster(standby_of=database)
+    database.configure("synchronous_standby_names = 'standby'")
+    database.reload()
+    return database, standby
+
+
+def check_kept(fleet, database):
+    """Raises `Failed` if the database lacks an acknowledged write."""
+    kept = int(database.sql("SELECT count(*) FROM rockpool.item WHERE tbl = 'op' AND part = 0 AND data IS NOT NULL")[0])
+    if kept < len(fleet.acknowledged):
+        raise Failed(f"{kept} operations are there, {len(fleet.acknowledged)} were acknowledged")
+
+
 def plain(binary):
     """S0: what one gateway takes, the other sees and sends; each effect once."""
     fleet = Fleet(binary, Cluster())
@@ -117,10 +133,7 @@ def restarted(binary):
 
 def promoted(binary):
     """S6: the primary dies, its synchronous standby is promoted."""
-    database = Cluster()
-    standby = Cluster(standby_of=database)
-    database.configure("synchronous_standby_names = 'standby'")
-    database.reload()
+    database, standby = synchronous()
     fleet = Fleet(binary, database, standby, absence="refuse", relayed=False)
     clients = Clients(fleet, "abab")
     time.sleep(4)
@@ -134,9 +147,7 @@ def promoted(binary):
         logs = "\n".join(server.log[-800:] for server in fleet.nodes.values())
         raise Failed(f"nothing was acknowledged after the promotion\n{logs}")
     fleet.drained(60)
-    kept = int(standby.sql("SELECT count(*) FROM rockpool.item WHERE tbl = 'op' AND part = 0 AND data IS NOT NULL")[0])
-    if kept < len(fleet.acknowledged):
-        raise Failed(f"{kept} operations are there, {len(fleet.acknowledged)} were acknowledged")
+    check_kept(fleet, standby)
     return fleet.judge()
 
 
@@ -163,10 +174,7 @@ def lost(binary):
 
 def divided(binary):
     """S9: the standby is promoted while the old primary lives: nothing is acknowledged by the old one."""
-    database = Cluster()
-    standby = Cluster(standby_of=database)
-    database.configure("synchronous_standby_names = 'standby'")
-    database.reload()
+    database, standby = synchronous()
     fleet = Fleet(binary, database, standby, absence="refuse", relayed=False)
     clients = Clients(fleet, "abab")
     time.sleep(3)
@@ -179,18 +187,13 @@ def divided(binary):
     if len(fleet.acknowledged) == before:
         raise Failed("nothing was acknowledged by the new primary")
     took = fleet.drained(60)
-    kept = int(standby.sql("SELECT count(*) FROM rockpool.item WHERE tbl = 'op' AND part = 0 AND data IS NOT NULL")[0])
-    if kept < len(fleet.acknowledged):
-        raise Failed(f"{kept} operations at the new primary, {len(fleet.acknowledged)} were acknowledged")
+    check_kept(fleet, standby)
     return f"{fleet.judge()}; {took:.1f} s"
 
 
 def unwarranted(binary):
     """S8: the standby is cut off, and the waits of our commits are cancelled: PostgreSQL says COMMIT, with a warning."""
-    database = Cluster()
-    standby = Cluster(standby_of=database)
-    database.configure("synchronous_standby_names = 'standby'")
-    database.reload()
+    database, standby = synchronous()
     fleet = Fleet(binary, database, absence="refuse", nodes="a")
     if fleet.write("a", "one", "c0-1") != 202:
         raise Failed("no acknowledgement while the standby was there")

@@ -57,8 +57,7 @@ extension GatewayListener {
     ///   - address: `host:port` of the listener as bound.
     /// - Throws: 421 for a host, and 404 for a path, that no upstream has.
     package func entrance(host: String, port: Int, path: String, at address: String) throws(Refusal) -> GatewayEntrance {
-        let isNamed = upstreams.contains { $0.gatewaySettings?.host == host }
-        let named = isNamed ? upstreams.filter { $0.gatewaySettings?.host == host } : []
+        let named = upstreams.filter { $0.gatewaySettings?.host == host }
         if named.isEmpty, let own = upstreams.first(where: { $0.origin.host == host && [$0.origin.port, 80].contains(port) }) {
             return GatewayEntrance(upstream: own, target: path, prefix: "", namesOrigin: !address.hasSuffix(":\(port)"))
         }

@@ -1,6 +1,5 @@
 // The last deliveries before the start: a crash may have come between the commit of a delivery and its effect on the copies, which are in
 // another database (docs/outbox.md#effects).
-import HTTPTypes
 import Logging
 import RockpoolCore
 import RockpoolStore
@@ -29,25 +28,10 @@ package struct RecalledDeliveries: Sendable {
             let end = last.compactMap(\.endedAt).max() ?? .distantPast
             let late = last.filter { ($0.endedAt ?? .distantPast) >= end - Self.effectSpan }
             let whole = try await data.operations(sequences: late.map(\.sequence))
-            for operation in whole.sorted(by: { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }) {
-                await note(operation)
-            }
+            let deliveries = DeliveryEffects(data: data, outbound: outbound, effects: effects)
+            for operation in whole.byEnd { await deliveries.note(operation) }
         } catch {
             logger.failed("the last deliveries cannot be read", error: error)
         }
-    }
-
-    private func note(_ operation: QueuedWrite) async {
-        guard let endedAt = operation.endedAt, let bare = try? await outbound.bare(operation) else { return }
-        var answer = operation.result?.head ?? ResponseHead(status: 204)
-        // A write that was found at the upstream has no answer; that of a create names the created item.
-        if operation.request.method == .post, !answer.fields.contains(.location), let local = operation.localID {
-            answer.status = 201
-            answer.fields[.location] = data.localIDs.mapping(of: local)?.url
-        }
-        let write = AnsweredWrite(
-            request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
-        guard await effects.lacks(write, partition: operation.principal, answeredAt: endedAt) else { return }
-        await effects.note(write, partition: operation.principal, sentAt: operation.firstSentAt ?? operation.acceptedAt)
     }
 }

@@ -123,7 +123,7 @@ extension CacheStore {
     }
 
     /// Returns the absolute URL without its query.
-    static func path(of url: String) -> String { String(url[..<(url.utf8.firstIndex(of: UInt8(ascii: "?")) ?? url.endIndex)]) }
+    static func path(of url: String) -> String { String(url.withoutQuery) }
 
     /// Sets the groups of an entry to exactly these.
     func setGroups(_ groups: [String], of entry: Int64, origin: String, in db: Database) throws {

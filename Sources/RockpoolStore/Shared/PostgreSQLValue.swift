@@ -1,4 +1,4 @@
-// Parameters in PostgreSQL's binary form (src/backend/utils/adt/*recv in its source; arrays: array_recv).
+// Parameters in PostgreSQL's binary form, and results in its text form (src/backend/utils/adt/*recv in its source; arrays: array_recv).
 
 /// A parameter of a statement, with the number of its type in `pg_type`.
 struct PostgreSQLValue: Sendable {
@@ -30,5 +30,18 @@ struct PostgreSQLValue: Sendable {
 
     static func bigEndian<N: FixedWidthInteger>(_ number: N) -> [UInt8] {
         (0..<N.bitWidth / 8).reversed().map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+    }
+}
+
+extension [UInt8]? {
+    /// A number in text form; nil for NULL and anything else.
+    var number: Int64? { self.flatMap { Int64(String(decoding: $0, as: UTF8.self)) } }
+    var text: String? { self.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// Bytes from hexadecimal digits.
+    var fromHex: [UInt8]? {
+        guard let digits = self else { return nil }
+        func value(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit - 0x57 : digit - 0x30 }
+        return stride(from: 0, to: digits.count - 1, by: 2).map { value(digits[$0]) << 4 | value(digits[$0 + 1]) }
     }
 }

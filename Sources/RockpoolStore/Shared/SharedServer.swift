@@ -86,16 +86,3 @@ struct SharedServer: Sendable {
             clockOffset: Int64((Double(time - (before + wall()) / 2) / clockStep).rounded() * clockStep))
     }
 }
-
-extension [UInt8]? {
-    /// A number in text form; nil for NULL and anything else.
-    var number: Int64? { self.flatMap { Int64(String(decoding: $0, as: UTF8.self)) } }
-    var text: String? { self.map { String(decoding: $0, as: UTF8.self) } }
-
-    /// Bytes from hexadecimal digits.
-    var fromHex: [UInt8]? {
-        guard let digits = self else { return nil }
-        func value(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit - 0x57 : digit - 0x30 }
-        return stride(from: 0, to: digits.count - 1, by: 2).map { value(digits[$0]) << 4 | value(digits[$0 + 1]) }
-    }
-}

@@ -39,7 +39,7 @@ struct StatusRoutes {
         let waiting = SyncState.waiting.reduce(0) { $0 + counts[$1, default: 0] }
         let machines = active.routes.upstreams.map { ($0, reachability.machine(of: $0.name)) }
         let isAway = machines.contains { $0.1?.shownState == .offline || $0.1?.shownState == .captive }
-        let document: JSONValue = [
+        var document: JSONValue = [
             "state": .string(
                 SyncState.of(counts, isAway: isAway, hasFault: cache.trouble != nil || data.trouble != nil).rawValue),
             "pending": .integer(waiting),
@@ -55,9 +55,8 @@ struct StatusRoutes {
             "dashboard": .string(dashboard()),
             "proxy": .optional(facts.proxy),
         ]
-        guard let fleet = FleetRoutes.standing(of: data), case .object(var members) = document else { return document }
-        members["fleet"] = fleet
-        return .object(members)
+        if let fleet = FleetRoutes.standing(of: data) { document["fleet"] = fleet }
+        return document
     }
 
     private func row(for upstream: Upstream, reachability machine: Reachability?) -> JSONValue {

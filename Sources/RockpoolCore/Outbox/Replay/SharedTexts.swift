@@ -11,7 +11,6 @@ package struct SharedTexts: Sendable {
 
     /// Returns the stored text that equals `text`; nil for nil.
     package mutating func shared(_ text: String?) -> String? { text.map { shared($0) } }
-
 }
 
 extension OperationSummary {

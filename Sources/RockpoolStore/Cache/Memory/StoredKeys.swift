@@ -86,7 +86,11 @@ final class StoredKeys: Sendable {
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
     private static func fingerprint(ofPath url: String) -> UInt32 {
-        let path = url[..<(url.utf8.firstIndex(of: UInt8(ascii: "?")) ?? url.endIndex)]
-        return UInt32(truncatingIfNeeded: path.hashValue)
+        UInt32(truncatingIfNeeded: url.withoutQuery.hashValue)
     }
+}
+
+extension String {
+    /// A URL up to its query.
+    var withoutQuery: Substring { self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)] }
 }
