@@ -12,24 +12,26 @@ from postgres import Cluster, programs
 LIMIT = 3
 
 
-class Claims:
-    """The duration of each claim, from the log of the server."""
+class Durations:
+    """The durations of the statements of the gateways, from the log of the server."""
 
     SETTINGS = "log_min_duration_statement = 0"
+    # How a statement begins in the log.
+    CLAIM, SHIPMENT = "WITH given AS", "INSERT INTO rockpool.item"
 
     def __init__(self, database):
-        self.log = database.scratch / "log"
-        self.offset = 0
+        self.log, self.offset = database.scratch / "log", 0
 
     def take(self):
-        """Returns the milliseconds of the claims since the last call, in order of their size."""
+        """Returns the milliseconds since the last call, of claims and of shipments, each in order of size."""
         with open(self.log, errors="replace") as file:
             file.seek(self.offset)
             text = file.read()
             self.offset = file.tell()
-        # A claim is a statement of several lines; it inserts into the lanes.
-        found = re.finditer(r"duration: ([\d.]+) ms  execute \S+: WITH given AS", text)
-        return sorted(float(match[1]) for match in found)
+        return tuple(
+            sorted(float(match[1]) for match in re.finditer(rf"duration: ([\d.]+) ms  execute \S+: {kind}", text))
+            for kind in (self.CLAIM, self.SHIPMENT)
+        )
 
 
 def share(values, part):
@@ -42,11 +44,11 @@ def held(given):
     calm = measured(given, minutes, isHeld=False)
     discard()
     old = measured(given, minutes, isHeld=True)
-    ratio = old["p99"] / max(calm["p99"], 0.001)
+    ratio = old["claim"] / max(calm["claim"], 0.001)
     said = (
-        f"claim p99 {old['p99']:.2f} ms with the snapshot held for {minutes:g} min, {calm['p99']:.2f} ms without ({ratio:.1f} ×); "
-        f"last quarter {old['late']:.2f} and {calm['late']:.2f} ms; {old['claims']} and {calm['claims']} claims; "
-        f"{old['dead']} and {calm['dead']} dead rows; {old['verdict']}"
+        f"claim p99 {old['claim']:.2f} ms in the last quarter of {minutes:g} min with the snapshot held, {calm['claim']:.2f} ms without "
+        f"({ratio:.1f} ×); shipment p99 {old['shipment']:.2f} and {calm['shipment']:.2f} ms; {old['rate']:.0f} and {calm['rate']:.0f} "
+        f"writes/s; {old['claims']} and {calm['claims']} claims; {old['dead']} and {calm['dead']} dead rows; {old['verdict']}"
     )
     if ratio > LIMIT:
         raise Failed(said)
@@ -54,27 +56,32 @@ def held(given):
 
 
 def measured(given, minutes, isHeld):
-    database = Cluster(settings=Claims.SETTINGS)
-    claims = Claims(database)
+    database = Cluster(settings=Durations.SETTINGS)
+    durations = Durations(database)
     fleet = Fleet(given.binary, database)
     fleet.write("a", "first", "c0-1")
     fleet.drained(20)
     reader = hold(database) if isHeld else None
     clients = Clients(fleet, "aabb", pause=0)
-    claims.take()
+    durations.take()
     time.sleep(minutes * 45)
-    early = claims.take()
-    time.sleep(minutes * 15)
-    late = claims.take()
+    count = len(durations.take()[0])
+    rate = clients.rate(minutes * 15)
+    claims, shipments = durations.take()
     clients.stop()
     dead = database.sql("SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = 'rockpool'")[0]
     fleet.drained(120)
-    verdict = fleet.judge()
     if reader:
         reader.kill()
         reader.wait()
-    both = sorted(early + late)
-    return {"p99": share(both, 0.99), "late": share(late, 0.99), "claims": len(both), "dead": dead, "verdict": verdict}
+    return {
+        "claim": share(claims, 0.99),
+        "shipment": share(shipments, 0.99),
+        "rate": rate,
+        "claims": count + len(claims),
+        "dead": dead,
+        "verdict": fleet.judge(),
+    }
 
 
 def hold(database):

@@ -16,6 +16,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)\(run.errors)")
     }
 
+    @Test func thePlantedMistakesFitTheCode() async throws {
+        let run = try await Command.run(
+            "/usr/bin/env", ["python3", Self.checkout + "/Tests/fleet/mistakes/run", "--check"], within: .seconds(30))
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+    }
+
     @Test func aSingleNodeSaysThatThereIsNoFleet() async throws {
         try await World.with { world in
             let shown = try await world.server.command("fleet", "nodes")
