@@ -1,12 +1,13 @@
 """The scenarios by name."""
 
+from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
 from databases import divided, lost, promoted, spilled, unwarranted
 from guide import guide
 from promises import watermark, without_keys
 from recovery import restarted
-from scenarios import answered_late, killed, killed_at, partitioned, plain, secluded, stopped
+from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
 from snapshot import held
 from upgrade import rolling
 
@@ -28,6 +29,7 @@ SCENARIOS = {
     "S1u": without_keys,
     "S2": stopped,
     "S2a": answered_late,
+    "S2b": read_late,
     "S3": partitioned,
     "S4": secluded,
     "S5": restarted,

@@ -69,31 +69,6 @@ def stopped(given, nodes="ab", **more):
     return f"{fleet.judge()}; {len(fleet.upstream.requests) - before} requests after SIGCONT; {took:.1f} s"
 
 
-def answered_late(given):
-    """S2a: a stopped gateway wakes to answers for what another has in flight by now: it records none of them."""
-    database = Cluster()
-    fleet = Fleet(given.binary, database, patience="connect: 1s, first_byte: 90s, idle: 90s")
-    fleet.upstream.delay = 90
-    for n in (1, 2):
-        for entity in range(8):
-            fleet.write("ab"[entity % 2], f"{entity}", f"c{entity}-{n}")
-    until(lambda: len(fleet.upstream.requests) == 8, 10, "the first attempts")
-    sleeper = fleet.nodes[fleet.sender(database)].pid
-    os.kill(sleeper, signal.SIGSTOP)
-    # The answers wait in the sockets of the one that is stopped.
-    fleet.upstream.delay = 0
-    time.sleep(1)
-    fleet.upstream.delay = 90
-    until(fleet.upstream.repeated, LEASE + 15, "the other gateway takes over")
-    time.sleep(1)
-    again = len(fleet.upstream.repeated())
-    os.kill(sleeper, signal.SIGCONT)
-    time.sleep(6)
-    fleet.upstream.delay = 0
-    took = fleet.drained(60)
-    return f"{fleet.judge()}; {again} were in flight again; {took:.1f} s"
-
-
 def partitioned(given, **more):
     """S3: one gateway loses the database, not the upstream; it stops sending before the other takes over."""
     database = Cluster()

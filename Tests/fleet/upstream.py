@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 
 class Upstream:
-    """`honoursKeys`: a repeated idempotency key has one effect. `delay`: seconds before the answer, after the effect; a change counts for
-    requests under way too."""
+    """`honoursKeys`: a repeated idempotency key has one effect. `delay`: seconds before the answer to a POST, after the effect; `reading`:
+    seconds before that to a GET. A change counts for requests under way too."""
 
     def __init__(self):
         self.lists, self.answers, self.requests, self.delay, self.isAway = {}, {}, [], 0.0, False
-        self.honoursKeys = True
+        self.honoursKeys, self.reading, self.documents, self.reads = True, 0.0, {}, 0
         self.lock = threading.Lock()
         self.running = {}
         self.overlaps, self.collisions = 0, []
@@ -37,10 +37,10 @@ class Upstream:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def pause(self):
+            def pause(self, span=lambda: upstream.delay):
                 """Waits for the delay; ends when the client goes."""
                 begun = time.monotonic()
-                while (left := begun + upstream.delay - time.monotonic()) > 0:
+                while (left := begun + span() - time.monotonic()) > 0:
                     if select.select([self.connection], [], [], min(left, 0.1))[0] and not self.connection.recv(1, socket.MSG_PEEK):
                         with upstream.lock:
                             upstream.broken.append(time.monotonic())
@@ -49,9 +49,23 @@ class Upstream:
             def do_GET(self):
                 if upstream.isAway:
                     return self.answer(503, {})
+                path = urlsplit(self.path).path
                 with upstream.lock:
-                    known = list(upstream.lists.get(urlsplit(self.path).path, []))
-                self.answer(200, known)
+                    upstream.reads += 1
+                    known = upstream.documents.get(path, list(upstream.lists.get(path, [])))
+                self.pause(lambda: upstream.reading)
+                try:
+                    self.answer(200, known)
+                except OSError:
+                    self.close_connection = True
+
+            def do_PUT(self):
+                value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                path = urlsplit(self.path).path
+                with upstream.lock:
+                    upstream.requests.append((time.monotonic(), path, value, None, self.headers.get("Via", "")))
+                    upstream.documents[path] = json.loads(value)
+                self.answer(200, json.loads(value))
 
             def do_POST(self):
                 value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
