@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+from clients import Clients
 from fleet import Fleet, until
 from holding import Failed
 from postgres import Cluster
@@ -15,11 +16,16 @@ def answered_late(given):
     """S2a: a stopped gateway wakes to answers for what another has in flight by now: it records none of them."""
     database = Cluster()
     fleet = Fleet(given.binary, database, patience="connect: 1s, first_byte: 90s, idle: 90s")
-    fleet.upstream.delay = 90
+    # A gateway sends one write alone until it knows the upstream.
+    clients = Clients(fleet, "ab")
+    time.sleep(3)
+    clients.stop()
+    fleet.drained(20)
+    before, fleet.upstream.delay = len(fleet.upstream.requests), 90
     for n in (1, 2):
         for entity in range(8):
-            fleet.write("ab"[entity % 2], f"{entity}", f"c{entity}-{n}")
-    until(lambda: len(fleet.upstream.requests) == 8, 10, "the first attempts")
+            fleet.write("ab"[entity % 2], f"late-{entity}", f"c{entity}-{n}")
+    until(lambda: len(fleet.upstream.requests) >= before + 8, 10, "the first attempts")
     sleeper = fleet.nodes[fleet.sender(database)].pid
     os.kill(sleeper, signal.SIGSTOP)
     # The answers wait in the sockets of the one that is stopped.

@@ -14,7 +14,7 @@ PAGE = ROOT / "docs/guide/fleet.md"
 PLACE = "/tmp/fleet-trial"
 MARK = "@@ "
 END = """
-trap 'kill $(jobs -p) 2> /dev/null; for n in 1 2; do pg_ctl -D db$n -m immediate stop > /dev/null 2>&1; done; wait' EXIT
+trap 'set +e; kill $(jobs -p) 2> /dev/null; for n in 1 2; do pg_ctl -D db$n -m immediate stop > /dev/null 2>&1; done; wait' EXIT
 """
 
 
@@ -69,7 +69,7 @@ def run(script, home):
         # PostgreSQL does not run as root. In a network of its own the ports of the page are free.
         shutil.chown(home, "postgres")
         words = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *words]
-        words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *words]
+        words = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *words]
     environment = {**os.environ, "HOME": str(home), "SWIFT_BACKTRACE": "enable=no"}
     return subprocess.run(words, cwd=home, env=environment, capture_output=True, text=True, timeout=180)
 

@@ -65,7 +65,10 @@ class Upstream:
                 with upstream.lock:
                     upstream.requests.append((time.monotonic(), path, value, None, self.headers.get("Via", "")))
                     upstream.documents[path] = json.loads(value)
-                self.answer(200, json.loads(value))
+                try:
+                    self.answer(200, json.loads(value))
+                except OSError:
+                    self.close_connection = True
 
             def do_POST(self):
                 value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
