@@ -122,6 +122,19 @@ package final class Engine: Sendable {
         ownWrites.folded.forget()
         cache.forgetHot()
         credentials.restoreSealed(configuration.upstreams)
+        Task { await applyQuotas() }
+    }
+
+    /// Makes the cache keep the quotas of the upstreams in force, and evicts what exceeds them.
+    package func applyQuotas() async {
+        let active = active
+        do {
+            try await cache.setQuotas {
+                active.configuration.upstreams.reduce(into: [:]) { quotas, upstream in quotas[upstream.origin] = upstream.cacheLimit }
+            }
+        } catch {
+            logger.failed("the quotas of upstreams are not kept", error: error)
+        }
     }
 
     /// Reads that wait for a response head now, from their own or a shared fetch.

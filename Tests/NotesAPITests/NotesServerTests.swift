@@ -45,7 +45,7 @@ import Testing
         try await serving { server, _ in
             let one = "GET /v1/slow?ms=20 HTTP/1.1\r\nHost: n\r\n\r\n"
             let two = "GET /healthz HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n"
-            let text = try await RawClient.connect(port: server.port).exchange(one + two)
+            let text = try await RawClient.exchange(one + two, port: server.port)
             let first = try #require(text.firstRange(of: "200 OK")), second = try #require(text.firstRange(of: "204 No Content"))
             #expect(first.lowerBound < second.lowerBound)
         }
@@ -53,12 +53,12 @@ import Testing
 
     @Test func stopRefusesAndRestartBringsEverythingBack() async throws {
         let server = try await NotesServer.start(seed: [["title": "kept"]])
-        let open = try await RawClient.connect(port: server.port)
-        let hanging = Task { try await open.exchange("GET /v1/slow?ms=60000 HTTP/1.1\r\nHost: n\r\n\r\n") }
+        let port = server.port
+        let hanging = Task { try await RawClient.exchange("GET /v1/slow?ms=60000 HTTP/1.1\r\nHost: n\r\n\r\n", port: port) }
         while server.log().isEmpty { await Task.yield() }
         await server.stop()
         try await #expect(hanging.value == "")
-        await #expect(throws: (any Error).self) { try await RawClient.connect(port: server.port) }
+        await #expect(throws: (any Error).self) { try await RawConnection.open("127.0.0.1:\(port)") }
         try await server.restart()
         let read = try await RawClient.send("GET", "/v1/notes/1", port: server.port)
         #expect(read?.status == 200)
@@ -217,7 +217,7 @@ import Testing
     @Test func waitingBodiesAreAskedFor() async throws {
         try await serving { server, _ in
             let head = "POST /v1/notes HTTP/1.1\r\nHost: n\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
-            let text = try await RawClient.connect(port: server.port).exchange(head + "{}")
+            let text = try await RawClient.exchange(head + "{}", port: server.port)
             #expect(text.hasPrefix("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n"))
         }
     }

@@ -1,9 +1,8 @@
-// A client with one connection that keeps every received byte, which the tests of a proxy need and an HTTP client hides.
-import NIOCore
-import NIOPosix
+// A client with one connection that keeps every received byte, which the tests of a server need and an HTTP client hides.
+import RockpoolTesting
 
-/// One TCP connection that sends text and collects the response bytes.
-final class RawClient: Sendable {
+/// Sends requests as text, each on a new connection, and returns the response bytes as text.
+enum RawClient {
     /// A whole response as text.
     struct Answer: Equatable {
         var status: Int
@@ -17,32 +16,13 @@ final class RawClient: Sendable {
         }
     }
 
-    private let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
-
-    private init(_ channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>) { self.channel = channel }
-
-    static func connect(port: Int) async throws -> RawClient {
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connect(host: "127.0.0.1", port: port) { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
-                }
-            }
-        return RawClient(channel)
-    }
-
-    /// Sends text and returns everything received until the peer closes the connection.
-    func exchange(_ text: String) async throws -> String {
-        try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(string: text))
-            var all = ByteBuffer()
-            do {
-                for try await piece in inbound { all.writeImmutableBuffer(piece) }
-            } catch is IOError {
-                // A reset counts as a close without a response.
-            }
-            return String(buffer: all)
-        }
+    /// Sends text and returns everything received until the peer closes or resets the connection. Throws when nothing listens at the port.
+    static func exchange(_ text: String, port: Int) async throws -> String {
+        let connection = try await RawConnection.open("127.0.0.1:\(port)")
+        try await connection.send(text)
+        let received = try await connection.readToEnd()
+        await connection.close()
+        return received
     }
 
     /// Sends one request on a new connection; returns nil when no response is received.
@@ -52,7 +32,7 @@ final class RawClient: Sendable {
         var lines = ["\(method) \(target) HTTP/1.1", "Host: notes", "Connection: close"] + fields
         if let body { lines.append("Content-Length: \(body.utf8.count)") }
         let text = lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
-        return answer(in: try await connect(port: port).exchange(text))
+        return answer(in: try await exchange(text, port: port))
     }
 
     static func answer(in text: String) -> Answer? {

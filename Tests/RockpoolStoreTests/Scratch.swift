@@ -91,8 +91,7 @@ extension CacheStore {
     ) async throws -> CacheEntry? {
         guard
             let writer = await beginWrite(
-                expectedLength: announced ? Int64(body.count) : nil, category: category,
-                partition: key(target, identity: identity).partition),
+                expectedLength: announced ? Int64(body.count) : nil, category: category, for: key(target, identity: identity)),
             try await writer.append(all: body)
         else { return nil }
         let response = StoredResponse(

@@ -33,11 +33,13 @@ struct StorageRoutes {
                 "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
                 "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(self.cache.trouble),
                 "byCategory": categories(of: cache),
+                "byUpstream": try await upstreams(),
                 "driftBytes": .integer(cache.driftBytes), "auditedAt": .time(cache.auditedAt),
             ],
             "data": [
                 "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes),
                 "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes), "trouble": Self.trouble(self.data.trouble),
+                "byUpstream": try await queues(),
             ],
             "disk": ["freeBytes": .integer(cache.freeDiskBytes), "minFreeBytes": .integer(settings.minFree.bytes)],
             "pinned": [
@@ -47,6 +49,26 @@ struct StorageRoutes {
             "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
             "lastCleanup": .time(cleaner.lastRun), "cleanup": Self.cleanup(of: cleaner.progress),
         ]
+    }
+
+    /// Every upstream with a limit of its own for its stored responses, with what they take.
+    private func upstreams() async throws -> JSONValue {
+        var rows = JSONObject()
+        for upstream in active.configuration.upstreams {
+            guard let limit = upstream.cacheLimit, let bytes = try await cache.bytesUnderQuota(of: upstream.origin) else { continue }
+            rows[upstream.name] = ["bytes": .integer(bytes), "limitBytes": .integer(limit.bytes)]
+        }
+        return .object(rows)
+    }
+
+    /// Every upstream with a limit of its own for its queued writes, with what the open ones count.
+    private func queues() async throws -> JSONValue {
+        var rows = JSONObject()
+        for upstream in active.configuration.upstreams {
+            guard let limit = upstream.dataLimit else { continue }
+            rows[upstream.name] = ["bytes": .integer(try await data.openBytes(of: upstream.name)), "limitBytes": .integer(limit.bytes)]
+        }
+        return .object(rows)
     }
 
     /// The cleanup in progress.

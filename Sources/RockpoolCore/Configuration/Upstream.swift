@@ -41,6 +41,10 @@ package struct Upstream: Hashable, Sendable {
     package var metered = MeteredRule.auto
     /// Local hours for large transfers that no client waits for; nil: always.
     package var transferHours: DayHours?
+    /// The most bytes that its stored responses may take; nil: no limit of its own.
+    package var cacheLimit: ByteCount?
+    /// The most bytes that its open writes may take; nil: no limit of its own.
+    package var dataLimit: ByteCount?
     /// The kind of messages that it receives; nil for an API.
     package var receiver: ReceiverKind?
     /// True if its host may be a loopback address; always true for a declared upstream.

@@ -155,10 +155,7 @@ package struct BundleImport {
         do throws(BundleAdmission.Refused) {
             let entry = try admission.entry(for: head, bodyLength: bodyLength)
             try await admission.refuseWhatIsNotNewer(entry)
-            guard
-                let writer = await cache.beginWrite(
-                    expectedLength: bodyLength, category: entry.category, partition: entry.key.partition)
-            else {
+            guard let writer = await cache.beginWrite(expectedLength: bodyLength, category: entry.category, for: entry.key) else {
                 throw .init(Self.noRoom)
             }
             work = .body(

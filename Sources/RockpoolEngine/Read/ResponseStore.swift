@@ -47,8 +47,8 @@ struct ResponseStore: Sendable {
             guard !found.isEmpty || admission.admits(key, to: category) else {
                 return unstored(received, reason: "min-uses", for: &context)
             }
-            guard let writer = await cache.beginWrite(expectedLength: received.length, category: category, partition: key.partition) else {
-                return unstored(received, reason: lackOfRoom(for: received.length, in: category), detail: "no-room", for: &context)
+            guard let writer = await cache.beginWrite(expectedLength: received.length, category: category, for: key) else {
+                return unstored(received, reason: lackOfRoom(for: received.length, in: category, of: key), detail: "no-room", for: &context)
             }
             context.trace.record(.stored)
             let response = response(with: head, plan: plan, category: category, sentAt: sentAt, receivedAt: receivedAt, for: context)
@@ -180,14 +180,14 @@ struct ResponseStore: Sendable {
             },
             givenUp: { [self] writer in
                 let category = active.category(named: response.category) ?? .ephemeral
-                cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category)), of: key.url)
+                cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category, of: key)), of: key.url)
             },
             ended: end)
     }
 
-    /// The reason why a body was not stored: larger than any body of its category may be, or no space now.
-    private func lackOfRoom(for length: Int64?, in category: CacheCategory) -> String {
-        (length ?? 0) > cache.largestBody(in: category) ? "too-large" : "no-room"
+    /// The reason why a body was not stored: larger than any body of its category or upstream may be, or no space now.
+    private func lackOfRoom(for length: Int64?, in category: CacheCategory, of key: CacheKey) -> String {
+        (length ?? 0) > cache.largestBody(in: category, of: key.url) ? "too-large" : "no-room"
     }
 
     /// Stores the writer's bytes as a part and joins it with other parts.

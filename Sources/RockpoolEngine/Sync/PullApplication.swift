@@ -197,8 +197,7 @@ struct PullApplication {
     private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {
         let bytes = body.serialized()
         guard let category = active.category(named: entry.response.category),
-            let writer = await cache.beginWrite(
-                expectedLength: Int64(bytes.count), category: category, partition: entry.key.partition),
+            let writer = await cache.beginWrite(expectedLength: Int64(bytes.count), category: category, for: entry.key),
             try await writer.append(ByteBuffer(bytes: bytes))
         else { return try await invalidate(entry.key.url, applied: &applied) }
         var response = StoredResponse(

@@ -181,6 +181,7 @@ extension WritePipeline {
         do {
             try Task.checkCancellation()
             operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
+            operation.upstreamLimit = context.plan.upstream?.dataLimit
             let taken = try await data.take(operation, ending: draft.trace)
             stored = taken.operation
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
@@ -253,6 +254,11 @@ extension WritePipeline {
             return refuse(
                 Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept; \(Problem.roomAdvice)"),
                 context: &context)
+        }
+        if case DataStoreError.upstreamFull = error {
+            events.tell(.storage(detail: "upstream's share used up"))
+            return refuse(
+                Problem(.outboxFull, detail: "\(error); nothing of this write was kept; \(Problem.roomAdvice)"), context: &context)
         }
         if case DataStoreError.away = error { return refuse(Problem(.notQueueable, detail: "\(error)", retryAfter: 5), context: &context) }
         logger.failed("outbox failed", error: error)

@@ -193,7 +193,7 @@ extension CacheStore {
         let length = Int64(body.readableBytes)
         // The first moments after an unclean stop belong to the sweep, and no copy can be fetched in the place of this one.
         for _ in 0..<30 where isSweeping { try? await Task.sleep(for: .milliseconds(100)) }
-        guard let writer = await beginWrite(expectedLength: length, category: category, partition: key.partition),
+        guard let writer = await beginWrite(expectedLength: length, category: category, for: key),
             try await writer.append(body)
         else { return false }
         _ = try await commit(writer, key: key, response: response)

@@ -28,11 +28,8 @@ extension CacheStore {
     package func beginWrite(
         joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: CacheCategory
     ) async -> CacheWriter? {
-        let partition = slices.first?.entry.key.partition ?? .shared
-        guard
-            let writer = await beginWrite(
-                expectedLength: expectedLength, category: category, partition: partition, isJoined: true)
-        else { return nil }
+        let key = slices.first?.entry.key
+        guard let writer = await beginWrite(expectedLength: expectedLength, category: category, for: key, isJoined: true) else { return nil }
         for slice in slices {
             guard let body = try? await body(of: slice.entry)?.slice(slice.range), (try? await copy(body, into: writer)) == true else {
                 return nil

@@ -8,22 +8,21 @@ extension CacheStore {
     /// Reserves space for a body and its row.
     /// - Returns: nil when eviction cannot make enough space, the body is larger than its category allows, the file system is below
     ///   `min_free`, or the sweep after an unclean stop is still running.
-    /// - Parameter partition: of the key that the body is going to be stored under: a private body is sealed where that is configured.
-    package func beginWrite(
-        expectedLength: Int64?, category: CacheCategory, partition: StoragePartition = .shared
-    ) async -> CacheWriter? {
-        await beginWrite(expectedLength: expectedLength, category: category, partition: partition, isJoined: false)
+    /// - Parameter key: what the body is going to be stored under: a private body is sealed where that is configured, and an upstream may
+    ///   have a quota.
+    package func beginWrite(expectedLength: Int64?, category: CacheCategory, for key: CacheKey? = nil) async -> CacheWriter? {
+        await beginWrite(expectedLength: expectedLength, category: category, for: key, isJoined: false)
     }
 
     /// - Parameter isJoined: true if the body comes from more than one transfer.
     func beginWrite(
-        expectedLength: Int64?, category: CacheCategory, partition: StoragePartition, isJoined: Bool
+        expectedLength: Int64?, category: CacheCategory, for key: CacheKey?, isJoined: Bool
     ) async -> CacheWriter? {
-        let maxLength = largestBody(in: category)
+        let maxLength = largestBody(in: category, of: key?.url)
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
         let file = SpaceRequest(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
-        let seal = seal.isSealing && partition != .shared ? seal : nil
+        let seal = seal.isSealing && key.map { $0.partition != .shared } ?? false ? seal : nil
         let inline = (expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit) + (seal == nil ? 0 : Int64(BodySeal.overhead))
         let row = SpaceRequest(rows: rowCost(inline))
         guard await reserve(SpaceRequest(files: file.files, rows: row.rows)) else { return nil }
@@ -65,7 +64,8 @@ extension CacheStore {
         try await prove(body, of: response.head)
         let body = try await packed(body, of: response.head)
         let weight = .kib(4) * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
-        let (entry, isReplacement) = try await watched {
+        let origin = Self.origin(of: key.url)
+        let (entry, isReplacement, exceedsQuota) = try await watched {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
@@ -75,12 +75,14 @@ extension CacheStore {
                     response.isInvalidated = true
                     try self.noteOwnWrites(on: &response, of: key, in: db)
                 }
-                return try self.insert(in: db, key: key, response: response, body: body, groups: groups)
+                let (entry, isReplacement) = try self.insert(in: db, key: key, response: response, body: body, groups: groups)
+                return (entry, isReplacement, try self.exceedsQuota(origin, in: db))
             }
         }
         footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
         note(isReplacement ? .replaced : .stored, of: key.url)
+        if exceedsQuota { await keepQuota(of: origin) }
         if footprint.ledger.isEvictionDue { Task { await evictToLowMark() } }
         return entry
     }

@@ -66,6 +66,8 @@ package final class CacheStore: Sendable {
     let keyReading = Mutex<Task<Void, Never>?>(nil)
     let health = Mutex(Health())
     let keyEvents = Mutex(KeyEvents())
+    /// The most bytes that the entries of an origin may take, by its URL.
+    let quotas = Mutex<[String: Int64]>([:])
     /// The last comparison of the ledger with the disk.
     let lastAudit = Mutex<LedgerAudit?>(nil)
 

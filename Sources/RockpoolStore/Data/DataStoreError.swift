@@ -21,6 +21,8 @@ package enum DataStoreError: Error, Equatable {
     case full
     /// The writer's share of `data_limit` is used up, by its own operations or by those of others in the same share (507).
     case shareUsedUp(OutboxShare)
+    /// The upstream's own part of `data_limit` (`upstreams[].data_limit`) is used up (507).
+    case upstreamFull(name: String)
     /// This principal has used this client key before, for the named operation (422, or the response of that operation).
     case duplicateKey(id: String)
     case notFound(id: String)
@@ -59,6 +61,7 @@ extension DataStoreError: CustomStringConvertible {
             "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
         case .full: "the outbox has no room left"
         case .shareUsedUp(let share): "\(share.words) is used up"
+        case .upstreamFull(let name): "the space for queued writes of upstream \(name) (its data_limit) is used up"
         case .duplicateKey(let id): "the key was used before, for operation \(id)"
         case .notFound(let id): "there is no operation \(id)"
         case .unknownDependency(let id): "there is no operation \(id) to wait for"

@@ -29,4 +29,8 @@ extension DataStore {
             blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
             freeDiskBytes: FreeSpace.bytes(at: directory))
     }
+
+    /// Returns what the open operations of an upstream count, in bytes, from the sums that its limit is checked against.
+    /// - Throws: `DatabaseError`.
+    package func openBytes(of upstream: String) async throws -> Int64 { try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) } }
 }

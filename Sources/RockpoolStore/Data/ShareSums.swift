@@ -3,7 +3,8 @@
 import GRDB
 import RockpoolCore
 
-/// Sums of open operations by account: the name of a principal, the empty string without one, `*` for all unproved operations together.
+/// Sums of open operations by account: the name of a principal, the empty string without one, `*` for all unproved operations together; and
+/// `@` with the name of an upstream for all operations of that upstream.
 ///
 /// The sums are in the temporary database of the writing connection. They are correct from the start, whichever statement changes a row;
 /// they are rolled back with the transaction or savepoint of the change; and they are never written to the disk. A sum is read by its key,
@@ -22,10 +23,16 @@ enum ShareSums {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT bytes FROM share WHERE account = ?"), arguments: [account]) ?? 0
     }
 
+    /// Returns the bytes of the open operations of an upstream. Call it on the connection that `begin` was called on.
+    static func bytes(of upstream: String, in db: Database) throws -> Int64 { try bytes(on: "@" + upstream, in: db) }
+
     /// Returns the bytes of the open operations by account, the initial value for `begin`. Any connection may call it.
     static func counted(in db: Database) throws -> [String: Int64] {
         let rows = try Row.fetchAll(
-            db, sql: "SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account")
+            db,
+            sql: [owner("op"), upstream("op")].map {
+                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account"
+            }.joined(separator: " UNION ALL "))
         return try Dictionary(
             rows.map { row in
                 var columns = RowReader(row)
@@ -41,16 +48,16 @@ enum ShareSums {
             sql: """
                 CREATE TEMP TABLE share (account TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TEMP TRIGGER share_op_came AFTER INSERT ON main.op WHEN \(isOpen("new")) BEGIN
-                    \(add(cost("new"), to: "new.principal"))
+                    \(add(cost("new"), to: "new.principal")) \(add(cost("new"), to: upstream("new")))
                 END;
                 CREATE TEMP TRIGGER share_op_leaves BEFORE UPDATE OF \(columns) ON main.op WHEN \(isOpen("old")) AND (\(isChange)) BEGIN
-                    \(take(cost("old"), from: owner("old")))
+                    \(take(cost("old"), from: owner("old"))) \(take(cost("old"), from: upstream("old")))
                 END;
                 CREATE TEMP TRIGGER share_op_returned AFTER UPDATE OF \(columns) ON main.op WHEN \(isOpen("new")) AND (\(isChange)) BEGIN
-                    \(add(cost("new"), to: owner("new")))
+                    \(add(cost("new"), to: owner("new"))) \(add(cost("new"), to: upstream("new")))
                 END;
                 CREATE TEMP TRIGGER share_op_goes BEFORE DELETE ON main.op WHEN \(isOpen("old")) BEGIN
-                    \(take(cost("old"), from: owner("old")))
+                    \(take(cost("old"), from: owner("old"))) \(take(cost("old"), from: upstream("old")))
                 END;
                 CREATE TEMP TRIGGER share_unproved AFTER INSERT ON main.unproved WHEN \(isOpen(of: "new")) BEGIN
                     \(take(cost(of: "new"), from: "new.principal")) \(add(cost(of: "new"), to: "'\(unproved)'"))
@@ -87,6 +94,8 @@ enum ShareSums {
     private static func owner(_ row: String) -> String {
         "CASE WHEN EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = \(row).seq) THEN '\(unproved)' ELSE \(row).principal END"
     }
+
+    private static func upstream(_ row: String) -> String { "'@' || \(row).upstream" }
 
     /// The cost of a row: the body, its base representation, the fields, and target and key as often as columns and indexes repeat them. A
     /// representation or file shared by several operations is counted for each.

@@ -59,6 +59,7 @@ struct Server: Sendable {
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
             accessLog: AccessLog().write)
         engine.traces.setVersion(Version.number)
+        await engine.applyQuotas()
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         let feed = FleetFeed(engine: engine)
         try await engine.notifier.recallWrites()

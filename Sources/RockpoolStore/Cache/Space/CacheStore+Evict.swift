@@ -49,13 +49,18 @@ extension CacheStore {
             let rows = try self.nextToGo(in: db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
             return try self.delete(rows, until: .now + turn.time, in: db)
         }
+        noteEviction(of: rows)
+        return rows
+    }
+
+    /// Records that these entries were evicted.
+    func noteEviction(of rows: [EvictionCandidate]) {
         memory.remove(rows.map(\.key))
         note(.evicted, of: rows)
         counters.withLock { counters in
             counters.evictions += rows.count
             for row in rows where row.isOnProbation { counters.evictedKeys.note(row.key) }
         }
-        return rows
     }
 
     /// Returns expired entries; when there are none, entries of the first category that can give space.
@@ -128,7 +133,7 @@ extension CacheStore {
     }
 
     /// Returns a batch from the front of an order. An entry with a body file being read is skipped: unlinking would not free its space yet.
-    private func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [EvictionCandidate]) throws -> [EvictionCandidate] {
+    func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [EvictionCandidate]) throws -> [EvictionCandidate] {
         let read = bodies.beingRead
         return Array(
             try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))

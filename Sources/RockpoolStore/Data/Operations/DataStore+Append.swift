@@ -7,7 +7,7 @@ package import RockpoolCore
 
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
-    /// - Throws: `.full`, `.shareUsedUp`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
+    /// - Throws: `.full`, `.shareUsedUp`, `.upstreamFull`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
     package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
     /// Accepts a write; also returns the earlier operation that it was squashed with, if any.
@@ -88,6 +88,8 @@ extension DataStore {
         guard let share = new.share else { return }
         let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), in: db)
         guard held <= size(of: share) else { throw DataStoreError.shareUsedUp(share) }
+        guard let limit = new.upstreamLimit else { return }
+        guard try ShareSums.bytes(of: new.upstream, in: db) <= limit.bytes else { throw DataStoreError.upstreamFull(name: new.upstream) }
     }
 
     /// Returns the maximum bytes of the operations of a share.

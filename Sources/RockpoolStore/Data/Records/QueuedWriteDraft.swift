@@ -58,6 +58,8 @@ package struct QueuedWriteDraft: Sendable {
     package var takesBase = false
     /// The share of the outbox it counts on; a write is refused when its share is used up. Nil for a person's command, which has no limit.
     package var share: OutboxShare?
+    /// The most bytes of open operations of its upstream, with this one; nil: no limit of its own.
+    package var upstreamLimit: ByteCount?
     /// Fingerprint of the request as received; the stored request may have local ids replaced.
     package var fingerprint: [UInt8] = []
 

@@ -33,6 +33,8 @@ extension Upstream {
         .optionalSection("rate_limit", field: \.rateLimit, of: RateLimitRule.section, blank: RateLimitRule()),
         .value("metered", field: \.metered, as: .word),
         .optional("transfer_hours", field: \.transferHours, as: .dayHours),
+        .optional("cache_limit", field: \.cacheLimit, as: .limit),
+        .optional("data_limit", field: \.dataLimit, as: .limit),
     ])
 
     /// The defaults over which the keys of an upstream are read.
