@@ -48,7 +48,7 @@ def without_keys(given):
 
 def watermark(given):
     """SR: a gateway that was asleep answers at once: its reads show, and its writes follow, what another has acknowledged meanwhile."""
-    fleet = Fleet(given.binary, Cluster(), patience="connect: 1s, first_byte: 20s, idle: 20s")
+    fleet = Fleet(given.binary, Cluster(), absence="refuse", patience="connect: 1s, first_byte: 20s, idle: 20s")
     a, b = fleet.nodes["a"], fleet.nodes["b"]
     for server in (a, b):
         server.network("offline")
@@ -84,6 +84,8 @@ def _put(fleet, n):
 
 def _while_asleep(sleeper, act, question):
     """Stops a gateway, acts, puts a question to it and lets it go on; returns the answer."""
+    # Not in a transaction of its own, for whose end the others would wait in vain.
+    time.sleep(1)
     os.kill(sleeper.pid, signal.SIGSTOP)
     begun, answers = time.monotonic(), []
     act()
