@@ -62,11 +62,12 @@ class Upstream:
             def do_PUT(self):
                 value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 path = urlsplit(self.path).path
+                document = json.loads(value) if "json" in self.headers.get("Content-Type", "") else value
                 with upstream.lock:
                     upstream.requests.append((time.monotonic(), path, value, None, self.headers.get("Via", "")))
-                    upstream.documents[path] = json.loads(value)
+                    upstream.documents[path] = document
                 try:
-                    self.answer(200, json.loads(value))
+                    self.answer(200, document)
                 except OSError:
                     self.close_connection = True
 
