@@ -114,7 +114,8 @@ struct FleetStoreTests {
     @Test func aFencedNodeRecordsNothingAndItsWriteIsUncertain() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))
-        _ = try #require(try await a.lease(id: "1", now: time.now))
+        let claimed = try #require(try await a.lease(id: "1", now: time.now)).sequence
+        #expect(a.leaseEnd(of: [claimed]) != nil && b.leaseEnd(of: [claimed]) == nil)
         try server.sql("UPDATE rockpool.node SET fenced = true WHERE name = 'a'")
         b.heed(.expired)
         try await until { try await b.operation(id: "1")?.state == .uncertain }
@@ -124,6 +125,8 @@ struct FleetStoreTests {
         // What the fenced node learns of its own attempt changes nothing.
         try await until { a.fleet?.absence == nil && a.maySend }
         try await a.catchUp()
+        // It has a lease again, but not the one of its claim: nothing of the attempt may begin.
+        #expect(a.leaseEnd(of: [claimed]) == nil && b.leaseEnd(of: [claimed]) != nil)
         await #expect(throws: DataStoreError.self) { try await deliver("1", at: a) }
         #expect(try await open(a) == ["1"])
         try await deliver("1", at: b)
