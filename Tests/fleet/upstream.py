@@ -90,6 +90,8 @@ class Upstream:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        # A client that dies in a request is what these tests are about.
+        self.server.handle_error = lambda *_: None
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
