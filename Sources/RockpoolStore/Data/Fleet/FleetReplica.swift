@@ -273,8 +273,9 @@ final class FleetReplica: FleetMember {
 
     /// The end of the lease under which the operations were claimed here; nil when there is another lease by now, or none.
     func leaseEnd(of sequences: [Int64]) -> ContinuousClock.Instant? {
-        guard let lease = log.lease, state.withLock({ state in sequences.allSatisfy { state.leased[$0] == lease.epoch } }) else { return nil }
-        return lease.end
+        guard let lease = log.lease else { return nil }
+        let isSame = state.withLock { state in sequences.allSatisfy { state.leased[$0] == lease.epoch } }
+        return isSame ? lease.end : nil
     }
 
     /// Forgets the epochs of operations that are no longer in flight here.
