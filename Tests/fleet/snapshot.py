@@ -10,6 +10,8 @@ from holding import Failed
 from postgres import Cluster, programs
 
 LIMIT = 3
+# Milliseconds; what is shorter says nothing on a machine with other work.
+NOISE = 1.0
 
 
 class Durations:
@@ -39,18 +41,17 @@ def share(values, part):
 
 
 def held(given):
-    """S13: a REPEATABLE READ transaction is held for minutes while thousands of writes go through: the claims stay fast."""
+    """S13: a REPEATABLE READ transaction is held for minutes while thousands of writes go through: claims and shipments stay fast."""
     minutes = given.minutes or 2
     calm = measured(given, minutes, isHeld=False)
     discard()
     old = measured(given, minutes, isHeld=True)
-    ratio = old["claim"] / max(calm["claim"], 0.001)
     said = (
-        f"claim p99 {old['claim']:.2f} ms in the last quarter of {minutes:g} min with the snapshot held, {calm['claim']:.2f} ms without "
-        f"({ratio:.1f} ×); shipment p99 {old['shipment']:.2f} and {calm['shipment']:.2f} ms; {old['rate']:.0f} and {calm['rate']:.0f} "
+        f"claim p99 {old['claim']:.2f} ms in the last quarter of {minutes:g} min with the snapshot held, {calm['claim']:.2f} ms without; "
+        f"shipment p99 {old['shipment']:.2f} and {calm['shipment']:.2f} ms; {old['rate']:.0f} and {calm['rate']:.0f} "
         f"writes/s; {old['claims']} and {calm['claims']} claims; {old['dead']} and {calm['dead']} dead rows; {old['verdict']}"
     )
-    if ratio > LIMIT:
+    if any(old[kind] > LIMIT * max(calm[kind], NOISE) for kind in ("claim", "shipment")):
         raise Failed(said)
     return said
 
