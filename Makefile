@@ -24,7 +24,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -82,6 +82,10 @@ bench: release
 bench-outbox: release
 	Benchmarks/outbox/run --output Benchmarks/RESULTS.md
 
+## Measures the outbox of a fleet of one to three nodes beside that of SQLite, with postgresql and wrk; three minutes.
+bench-fleet: release clients
+	Benchmarks/fleet/run --output Benchmarks/RESULTS.md
+
 ## A million entries (ENTRIES): filling, starting, memory, eviction and compaction, compared with nginx; forty minutes, and up to 20 GB of
 ## disk.
 bench-million: release
@@ -112,9 +116,14 @@ faults: release
 faults-all: release
 	Tests/faults/run --all --output Benchmarks/RESULTS.md
 
-## Every fault of a fleet on real servers: gateways and databases that die, stop, are cut off and promoted; ten minutes, with postgresql.
+## Every fault of a fleet on real servers (SCENARIOS): gateways and databases that die, stop, are cut off, promoted and replaced, and the
+## guide's commands; half an hour, with postgresql, faketime and a C compiler. `Tests/fleet/run --help` has longer forms.
 fleet-faults: release clients
-	Tests/fleet/run
+	Tests/fleet/run $(SCENARIOS)
+
+## Plants five mistakes into the code of a fleet, one after the other: a scenario must fail for each. A debug build and three minutes.
+fleet-mistakes: deps clients
+	Tests/fleet/mistakes/run
 
 ## Random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees, conflicts, lost updates.
 sessions: release

@@ -84,6 +84,20 @@ struct FleetStoreTests {
         await b.close()
     }
 
+    @Test func aNumberIsNotUsedAgainWhenItsRowIsGone() async throws {
+        let a = try await node("a")
+        for id in ["1", "2", "3"] { _ = try await a.append(write(id)) }
+        // While the last row is there, its number needs no item: each transaction would change it.
+        try server.sql(
+            "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM rockpool.item WHERE tbl = 'sqlite_sequence' AND key = 'op'::bytea); END $$")
+        try await a.queue.commit { try $0.execute(sql: "DELETE FROM op WHERE id IN ('2', '3')") }
+        let b = try await node("b")
+        #expect(try await b.append(write("4")).sequence == 4)
+        #expect(try await a.append(write("5")).sequence == 5)
+        await a.close()
+        await b.close()
+    }
+
     @Test func oneLaneIsInFlightAtOneNode() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))
@@ -114,7 +128,8 @@ struct FleetStoreTests {
     @Test func aFencedNodeRecordsNothingAndItsWriteIsUncertain() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))
-        _ = try #require(try await a.lease(id: "1", now: time.now))
+        let claimed = try #require(try await a.lease(id: "1", now: time.now)).sequence
+        #expect(a.leaseEnd(of: [claimed]) != nil && b.leaseEnd(of: [claimed]) == nil)
         try server.sql("UPDATE rockpool.node SET fenced = true WHERE name = 'a'")
         b.heed(.expired)
         try await until { try await b.operation(id: "1")?.state == .uncertain }
@@ -124,6 +139,8 @@ struct FleetStoreTests {
         // What the fenced node learns of its own attempt changes nothing.
         try await until { a.fleet?.absence == nil && a.maySend }
         try await a.catchUp()
+        // It has a lease again, but not the one of its claim: nothing of the attempt may begin.
+        #expect(a.leaseEnd(of: [claimed]) == nil && b.leaseEnd(of: [claimed]) != nil)
         await #expect(throws: DataStoreError.self) { try await deliver("1", at: a) }
         #expect(try await open(a) == ["1"])
         try await deliver("1", at: b)

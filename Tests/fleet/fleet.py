@@ -1,4 +1,4 @@
-"""Two gateways that share one outbox, their clients, and what must hold at the end."""
+"""Gateways that share one outbox."""
 
 import http.client
 import shutil
@@ -9,15 +9,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
+import holding  # noqa: E402
+from holding import Failed  # noqa: E402
 from postgres import Cluster  # noqa: E402
 from relay import Relay  # noqa: E402
-from upstream import Upstream  # noqa: E402
-
 from server import Server  # noqa: E402
-
-
-class Failed(Exception):
-    """What did not hold."""
+from upstream import Upstream  # noqa: E402
 
 
 def until(condition, seconds, what):
@@ -31,7 +28,10 @@ def until(condition, seconds, what):
 
 
 class Fleet:
-    """`servers`: clusters of PostgreSQL. Each node has the addresses of all, and lines of its own to them."""
+    """`servers`: clusters of PostgreSQL. Each node has the addresses of all, and lines of its own to them, and to the upstream if `lined`.
+
+    `commands`: what runs before the gateway of a node, by name; `binaries`: another gateway than `binary`, by name.
+    """
 
     def __init__(
         self,
@@ -40,25 +40,34 @@ class Fleet:
         nodes="ab",
         absence="local",
         processing="2s",
+        honoured="yes",
+        upstream="",
         environment=None,
+        commands=None,
+        binaries=None,
         relayed=True,
+        lined=False,
         patience="connect: 1s, first_byte: 30s, idle: 30s",
     ):
         self.upstream = Upstream()
         self.acknowledged, self.lock = [], threading.Lock()
-        self.nodes, self.database = {}, {}
+        self.nodes, self.database, self.lines = {}, {}, {}
         for name in nodes:
             self.database[name] = [Relay(server.port) for server in servers]
             # Behind a relay a dead server still accepts connections, where libpq goes on with the next address only after a refusal.
             places = ",".join(f"127.0.0.1:{end.port}" for end in (self.database[name] if relayed else servers))
             url = f"postgresql://postgres@{places}/rockpool?sslmode=disable"
+            self.lines[name] = Relay(self.upstream.port)
+            # The origin of an upstream is the same at every node; a parent proxy is a node's own.
+            via = f', via: "http://127.0.0.1:{self.lines[name].port}"' if lined else ""
             self.nodes[name] = Server(
-                binary,
+                (binaries or {}).get(name, binary),
                 self.upstream.port,
                 outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {absence}',
-                upstream=f"idempotency: {{ honoured: yes, max_processing: {processing} }}",
+                upstream=f"idempotency: {{ honoured: {honoured}, max_processing: {processing} }}{via}{upstream}",
                 patience=patience,
                 environment=(environment or {}).get(name),
+                command=(commands or {}).get(name, ()),
                 start=False,
             )
             server, first = self.nodes[name], next(iter(self.nodes.values()))
@@ -69,50 +78,39 @@ class Fleet:
             server.start()
         until(lambda: all("joined the fleet" in server.log for server in self.nodes.values()), 15, "every node joins the fleet")
 
-    def write(self, node, entity, value, timeout=15, wait=False):
-        """Returns the status; None without an answer."""
-        server = self.nodes[node]
-        client = http.client.HTTPConnection("127.0.0.1", server.gateway, timeout=timeout)
-        fields = {"Content-Type": "text/plain", "Rockpool-No-Merge": "true"}
-        if not wait:
-            fields["Prefer"] = "respond-async"
+    def ask(self, node, method, path, body=None, fields=None, timeout=15):
+        """Returns the status and the body; None without an answer."""
+        client = http.client.HTTPConnection("127.0.0.1", self.nodes[node].gateway, timeout=timeout)
         try:
-            client.request("POST", f"/items/{entity}", value, fields)
+            client.request(method, path, body, fields or {})
             answer = client.getresponse()
-            answer.read()
-            if answer.status in (200, 202):
-                with self.lock:
-                    self.acknowledged.append((f"/items/{entity}", value))
-            return answer.status
+            return answer.status, answer.read().decode()
         except (OSError, http.client.HTTPException):
-            return None
+            return None, ""
         finally:
             client.close()
 
+    def write(self, node, entity, value, timeout=15, wait=False):
+        """Returns the status; None without an answer."""
+        fields = {"Content-Type": "text/plain", "Rockpool-No-Merge": "true"}
+        if not wait:
+            fields["Prefer"] = "respond-async"
+        status, _ = self.ask(node, "POST", f"/items/{entity}", value, fields, timeout)
+        if status in (200, 202):
+            with self.lock:
+                self.acknowledged.append((f"/items/{entity}", value))
+        return status
+
+    def sender(self, database):
+        """The node that has an operation in flight."""
+        return database.sql("SELECT name FROM rockpool.claim JOIN rockpool.node ON node.id = claim.node LIMIT 1")[0]
+
     def missing(self):
-        effects = self.upstream.effects()
-        return [w for w in self.acknowledged if w[1] not in effects.get(w[0], [])]
+        return holding.missing(self.acknowledged, self.upstream.effects())
 
     def judge(self):
-        """Raises `Failed` when an acknowledged write is lost or doubled, or a client's order is broken."""
-        effects = self.upstream.effects()
-        for name, server in self.nodes.items():
-            for line in server.log.splitlines():
-                if " error " in line and "SQLite error" in line:
-                    raise Failed(f"node {name}: {line[:300]}")
-        lost = self.missing()
-        doubled = [(path, v) for path, values in effects.items() for v in set(values) if values.count(v) > 1]
-        if lost:
-            raise Failed(f"{len(lost)} acknowledged writes are lost: {lost[:3]}")
-        if doubled:
-            raise Failed(f"{len(doubled)} writes are doubled: {doubled[:3]}")
-        places = {(path, v): i for path, values in effects.items() for i, v in enumerate(values)}
-        last = {}
-        for path, value in self.acknowledged:
-            client = (path, value.split("-")[0])
-            if places[(path, value)] < last.get(client, -1):
-                raise Failed(f"out of order: {path} {value}")
-            last[client] = places[(path, value)]
+        """Raises `Failed` when an acknowledged write is lost or doubled, a client's order is broken, or attempts of a lane overlapped."""
+        holding.check(self)
         return f"{len(self.acknowledged)} acknowledged, 0 lost, 0 doubled, in order; {len(self.upstream.requests)} requests"
 
     def drained(self, seconds):
@@ -122,33 +120,6 @@ class Fleet:
             details = [f"{len(self.missing())} missing, such as {self.missing()[:2]}"]
             details += [f"{name}: {server.log[-1500:]}" for name, server in self.nodes.items()]
             raise Failed(f"{failure}\n" + "\n".join(details)) from None
-
-
-class Clients:
-    """Writers that go on with the other gateway when theirs does not answer; each writes its own values to its own entities in order."""
-
-    def __init__(self, fleet, names, *, pause=0.02):
-        self.fleet, self.pause, self.isStopping = fleet, pause, False
-        self.refused = 0
-        self.threads = [threading.Thread(target=self.run, args=(n, name), daemon=True) for n, name in enumerate(names)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self, n, node):
-        others = list(self.fleet.nodes)
-        count = 0
-        while not self.isStopping:
-            count += 1
-            status = self.fleet.write(node, f"{n}-{count % 5}", f"c{n}-{count}")
-            if status not in (200, 202):
-                self.refused += 1
-                node = others[(others.index(node) + 1) % len(others)]
-            time.sleep(self.pause)
-
-    def stop(self):
-        self.isStopping = True
-        for thread in self.threads:
-            thread.join(20)
 
 
 def discard():

@@ -29,7 +29,7 @@ class Cluster:
 
     made = []
 
-    def __init__(self, standby_of=None, line=None):
+    def __init__(self, standby_of=None, line=None, settings=""):
         self.port = free_port()
         self.scratch = Path(tempfile.mkdtemp(prefix="rp-pg-"))
         self.data = self.scratch / "data"
@@ -42,27 +42,12 @@ class Cluster:
             hba = self.data / "pg_hba.conf"
             hba.write_text(hba.read_text() + "host replication all 127.0.0.1/32 trust\n")
         else:
-            self.run(
-                "pg_basebackup",
-                "-h",
-                "127.0.0.1",
-                "-p",
-                standby_of.port,
-                "-U",
-                "postgres",
-                "-D",
-                self.data,
-                "-R",
-                "-X",
-                "stream",
-                "-c",
-                "fast",
-            )
+            source = f"host=127.0.0.1 port={standby_of.port} user=postgres"
+            self.run("pg_basebackup", "-d", source, "-D", self.data, "-R", "-X", "stream", "-c", "fast")
             port = (line or standby_of).port
             self.configure(f"primary_conninfo = 'host=127.0.0.1 port={port} user=postgres application_name=standby'")
-        self.configure(
-            f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.scratch}'\nshared_buffers = 32MB"
-        )
+        self.configure(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.scratch}'")
+        self.configure(f"shared_buffers = 32MB\n{settings}")
         self.start()
         if standby_of is None:
             self.sql("CREATE DATABASE rockpool", database="postgres")

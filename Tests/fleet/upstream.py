@@ -6,16 +6,19 @@ import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 
 class Upstream:
-    """`honoured`: a repeated idempotency key has one effect. `delay`: seconds before the answer, after the effect."""
+    """`honoursKeys`: a repeated idempotency key has one effect. `delay`: seconds before the answer to a POST, after the effect; `reading`:
+    seconds before that to a GET. A change counts for requests under way too."""
 
     def __init__(self):
         self.lists, self.answers, self.requests, self.delay, self.isAway = {}, {}, [], 0.0, False
+        self.honoursKeys, self.reading, self.documents, self.reads = True, 0.0, {}, 0
         self.lock = threading.Lock()
         self.running = {}
-        self.overlaps = 0
+        self.overlaps, self.collisions = 0, []
         # When a client gave up before its answer.
         self.broken = []
         upstream = self
@@ -34,10 +37,10 @@ class Upstream:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def pause(self):
+            def pause(self, span=lambda: upstream.delay):
                 """Waits for the delay; ends when the client goes."""
-                end = time.monotonic() + upstream.delay
-                while (left := end - time.monotonic()) > 0:
+                begun = time.monotonic()
+                while (left := begun + span() - time.monotonic()) > 0:
                     if select.select([self.connection], [], [], min(left, 0.1))[0] and not self.connection.recv(1, socket.MSG_PEEK):
                         with upstream.lock:
                             upstream.broken.append(time.monotonic())
@@ -46,21 +49,36 @@ class Upstream:
             def do_GET(self):
                 if upstream.isAway:
                     return self.answer(503, {})
+                path = urlsplit(self.path).path
                 with upstream.lock:
-                    self.answer(200, upstream.lists.get(self.path, []))
+                    upstream.reads += 1
+                    known = upstream.documents.get(path, list(upstream.lists.get(path, [])))
+                self.pause(lambda: upstream.reading)
+                try:
+                    self.answer(200, known)
+                except OSError:
+                    self.close_connection = True
+
+            def do_PUT(self):
+                value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                path = urlsplit(self.path).path
+                document = json.loads(value) if "json" in self.headers.get("Content-Type", "") else value
+                with upstream.lock:
+                    upstream.requests.append((time.monotonic(), path, value, None, self.headers.get("Via", "")))
+                    upstream.documents[path] = document
+                try:
+                    self.answer(200, document)
+                except OSError:
+                    self.close_connection = True
 
             def do_POST(self):
                 value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 if upstream.isAway:
                     return self.answer(503, {})
                 key = self.headers.get("Idempotency-Key")
-                with upstream.lock:
-                    upstream.requests.append((time.monotonic(), self.path, value, key, self.headers.get("Via", "")))
-                    upstream.running[self.path] = upstream.running.get(self.path, 0) + 1
-                    upstream.overlaps += upstream.running[self.path] > 1
-                    if key not in upstream.answers:
-                        upstream.answers[key] = value
-                        upstream.lists.setdefault(self.path, []).append(value)
+                # Through a parent proxy the target is a whole URL.
+                path = urlsplit(self.path).path
+                upstream.begin(path, value, key, self.headers.get("Via", ""))
                 try:
                     self.pause()
                     self.answer(200, {"kept": value})
@@ -68,13 +86,33 @@ class Upstream:
                     self.close_connection = True
                 finally:
                     with upstream.lock:
-                        upstream.running[self.path] -= 1
+                        upstream.running[path].remove(value)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        # A client that dies in a request is what these tests are about.
+        self.server.handle_error = lambda *_: None
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def begin(self, path, value, key, via):
+        with self.lock:
+            self.requests.append((time.monotonic(), path, value, key, via))
+            running = self.running.setdefault(path, [])
+            if running:
+                self.overlaps += 1
+                self.collisions.append((path, value, list(running)))
+            running.append(value)
+            if not self.honoursKeys or key is None or key not in self.answers:
+                self.answers[key] = value
+                self.lists.setdefault(path, []).append(value)
 
     def effects(self):
         with self.lock:
             return {path: list(values) for path, values in self.lists.items()}
+
+    def repeated(self):
+        """The requests that came more than once."""
+        with self.lock:
+            seen = [(path, value) for _, path, value, _, _ in self.requests]
+        return [request for request in set(seen) if seen.count(request) > 1]

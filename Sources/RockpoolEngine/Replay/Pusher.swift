@@ -144,7 +144,7 @@ final class Pusher: Sendable {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: now()) }
         do throws(TransferFailure) {
-            let answer = try await underLease(of: data) { () throws(TransferFailure) in
+            let answer = try await underLease(of: data, for: operations.map(\.sequence)) { () throws(TransferFailure) in
                 try await self.upstreams.send(
                     head, body: .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
             }

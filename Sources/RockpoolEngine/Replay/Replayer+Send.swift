@@ -40,7 +40,7 @@ extension Replayer {
         }
         let sentAt = now()
         let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
-        var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
+        var (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
         if let span { traces.end(span, outcome, at: now()) }
         if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
@@ -138,12 +138,14 @@ extension Replayer {
 
     /// Sends the request and reads the beginning of the response body. After 301, 307 and 308, which mean that nothing was done, the same
     /// request is sent to the new target if it is within the origin.
-    func exchange(_ outgoing: OutboundWrite, upstream: Upstream) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
+    func exchange(
+        _ outgoing: OutboundWrite, of sequence: Int64, upstream: Upstream
+    ) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {
                 let request = head
-                let answer = try await underLease(of: data) { () throws(TransferFailure) in
+                let answer = try await underLease(of: data, for: [sequence]) { () throws(TransferFailure) in
                     try await self.upstreams.send(
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }

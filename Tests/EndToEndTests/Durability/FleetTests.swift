@@ -1,5 +1,5 @@
 // Two gateways on a real PostgreSQL: what one takes, both see and send once; a cut line; commits that PostgreSQL does not warrant
-// (docs/fleet.md). The scenarios are Tests/fleet/run, of which `make fleet-faults` runs all.
+// (docs/fleet.md); and the commands of docs/guide/fleet.md. The scenarios are Tests/fleet/run, of which `make fleet-faults` runs all.
 import Foundation
 import RockpoolTesting
 import Testing
@@ -10,9 +10,15 @@ import Testing
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
     private static let program = checkout + "/Tests/fleet/run"
 
-    @Test(arguments: ["S0", "S3", "S8"]) func holds(_ scenario: String) async throws {
+    @Test(arguments: ["S0", "S2a", "S2b", "S3", "S8", "SR", "guide"]) func holds(_ scenario: String) async throws {
         let run = try await Command.run(
             "/usr/bin/env", ["python3", Self.program, scenario, "--binary", Binary.path], within: .seconds(120))
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+    }
+
+    @Test func thePlantedMistakesFitTheCode() async throws {
+        let run = try await Command.run(
+            "/usr/bin/env", ["python3", Self.checkout + "/Tests/fleet/mistakes/run", "--check"], within: .seconds(30))
         #expect(run.status == 0, "\(run.output)\(run.errors)")
     }
 

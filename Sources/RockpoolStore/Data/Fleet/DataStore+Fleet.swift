@@ -39,8 +39,9 @@ extension DataStore {
     /// How this node stands in its fleet; nil without one.
     package var fleet: FleetStanding? { membership?.standing }
 
-    /// The moment from which nothing may be sent unless the lease is renewed; nil without a fleet, or while there is no lease.
-    package var leaseEnd: ContinuousClock.Instant? { fleetReplica.flatMap { $0.log.lease?.end } }
+    /// The moment from which nothing may be sent for these operations unless the lease is renewed; nil without a fleet, or when this node has
+    /// not claimed all of them under the lease that it has now.
+    package func leaseEnd(of sequences: [Int64]) -> ContinuousClock.Instant? { fleetReplica.flatMap { $0.leaseEnd(of: sequences) } }
 
     /// True if queued writes may be sent now: without a fleet, or while the lease of this node holds.
     package var maySend: Bool { fleetReplica.map { ($0.log.lease?.end ?? .now) > .now && $0.log.absence == nil } ?? true }

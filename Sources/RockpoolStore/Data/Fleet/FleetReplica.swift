@@ -26,6 +26,8 @@ final class FleetReplica: FleetMember {
         /// The highest timeline of a server that this node has used.
         var timeline: Int64 = 0
         var lookedAt = ContinuousClock.now
+        /// The same of the transaction that is under way.
+        var lookedNext = ContinuousClock.now
     }
 
     let settings: OutboxSettings
@@ -166,7 +168,7 @@ final class FleetReplica: FleetMember {
             brought.operations.insert(sequence)
         }
         state.withLock { [brought] state in
-            (state.brought, state.lookedAt) = (brought, max(state.lookedAt, now))
+            (state.brought, state.lookedNext) = (brought, now)
             if let last = feed.last { state.next = last }
         }
     }
@@ -199,9 +201,12 @@ final class FleetReplica: FleetMember {
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }
         let changes = state.withLock { state in
-            (state.position, state.elsewhereNow, state.held) = (state.next, state.elsewhere, 0)
+            (state.elsewhereNow, state.held) = (state.elsewhere, 0)
             return state.brought
         }
+        forgetLanded(in: db)
+        // Only when it is published: a read that takes this node for up to date must see what the transaction has brought.
+        defer { state.withLock { ($0.position, $0.lookedAt) = ($0.next, max($0.lookedAt, $0.lookedNext)) } }
         guard !changes.isEmpty else { return }
         try? localIDs.load(changes.localIDs, in: db)
         self.tell(changes, in: db)
@@ -264,6 +269,21 @@ final class FleetReplica: FleetMember {
         return try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM fleet_claim WHERE seq = ? AND NOT (node = ? AND epoch = ?))"),
             arguments: [sequence, node, epoch]) ?? false
+    }
+
+    /// The end of the lease under which the operations were claimed here; nil when there is another lease by now, or none.
+    func leaseEnd(of sequences: [Int64]) -> ContinuousClock.Instant? {
+        guard let lease = log.lease else { return nil }
+        let isSame = state.withLock { state in sequences.allSatisfy { state.leased[$0] == lease.epoch } }
+        return isSame ? lease.end : nil
+    }
+
+    /// Forgets the epochs of operations that are no longer in flight here.
+    private func forgetLanded(in db: Database) {
+        guard state.withLock({ $0.leased.count > 1000 }),
+            let own = try? Set(Int64.fetchAll(db, sql: "SELECT seq FROM fleet_claim WHERE node = ?", arguments: [node]))
+        else { return }
+        state.withLock { state in state.leased = state.leased.filter { own.contains($0.key) } }
     }
 
     func saw(timeline: Int64) { state.withLock { $0.timeline = max($0.timeline, timeline) } }

@@ -16,8 +16,7 @@ enum HeldOperations {
     static func beginNumbering(in db: Database) throws -> [(table: String, last: Int64)] {
         try ReplicatedTable.numbered.map { table in
             let shared = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table]) ?? 0
-            let key = table == "op" ? "seq" : "n"
-            let held = try Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(table)") ?? 0
+            let held = try Int64.fetchOne(db, sql: "SELECT max(\(ReplicatedTable.number(of: table))) FROM \(table)") ?? 0
             try FeedApplication.number(table.databaseValue, max(first - 1, held).databaseValue, in: db)
             return (table, shared)
         }

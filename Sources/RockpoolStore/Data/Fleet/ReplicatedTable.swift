@@ -39,6 +39,9 @@ struct ReplicatedTable: Sendable {
     /// The tables with numbers from `sqlite_sequence`.
     static let numbered = ["op", "sync_log", "conflict"]
 
+    /// The column of a numbered table that has the number.
+    static func number(of table: String) -> String { table == "op" ? "seq" : "n" }
+
     static func all(in db: Database) throws -> [ReplicatedTable] {
         try known.map { table in
             let keys = try db.primaryKey(table.name).columns

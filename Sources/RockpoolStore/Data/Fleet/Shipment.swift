@@ -33,6 +33,10 @@ struct Shipment {
         items = items.filter { seen.insert([UInt8(truncatingIfNeeded: $0.part)] + Array($0.table.utf8) + [0] + $0.key).inserted }
         for name in ReplicatedTable.numbered where numbered.contains(name) {
             let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [name]) ?? 0
+            // A row with the last number says it by itself. Few versions of a row that every transaction would change: while another
+            // program keeps its snapshot, PostgreSQL visits all of them.
+            let key = ReplicatedTable.number(of: name)
+            guard try Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") != last else { continue }
             let row = RowBytes([("name", name.databaseValue), ("seq", last.databaseValue)])
             items.append(SharedItem(table: "sqlite_sequence", key: Array(name.utf8), part: 0, data: row.encoded))
         }

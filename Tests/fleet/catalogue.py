@@ -1,0 +1,51 @@
+"""The scenarios by name."""
+
+from awakened import answered_late, read_late
+from chance import by_chance
+from clockshift import clocks_apart
+from databases import divided, lost, promoted, spilled, unwarranted
+from guide import guide
+from promises import watermark, without_keys
+from recovery import restarted
+from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
+from snapshot import held
+from upgrade import rolling
+
+
+def three(scenario):
+    """The same with three gateways."""
+
+    def run(given):
+        return scenario(given, nodes="abc")
+
+    run.__doc__ = scenario.__doc__.rstrip(".") + ", of three."
+    return run
+
+
+SCENARIOS = {
+    "S0": plain,
+    "S1": killed,
+    "S1k": killed_at,
+    "S1u": without_keys,
+    "S2": stopped,
+    "S2a": answered_late,
+    "S2b": read_late,
+    "S3": partitioned,
+    "S4": secluded,
+    "S5": restarted,
+    "S6": promoted,
+    "S7": lost,
+    "S8": unwarranted,
+    "S9": divided,
+    "S10": spilled,
+    "S11": clocks_apart,
+    "S12": rolling,
+    "S13": held,
+    "S14": by_chance,
+    "SR": watermark,
+    "3S1": three(killed),
+    "3S2": three(stopped),
+    "3S5": three(restarted),
+    "3S6": three(promoted),
+    "guide": guide,
+}
