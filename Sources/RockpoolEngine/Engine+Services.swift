@@ -81,6 +81,17 @@ extension Announcer {
     }
 }
 
+extension SiteReporter {
+    /// - Parameter version: of this program.
+    package convenience init(engine: Engine, version: String) {
+        self.init(
+            summary: SiteSummary(
+                data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, version: version),
+            messages: OwnMessages(data: engine.data, notifier: engine.notifier, now: engine.now), active: engine.active,
+            logger: engine.logger, now: engine.now)
+    }
+}
+
 extension Puller {
     package convenience init(engine: Engine) {
         self.init(
