@@ -59,7 +59,8 @@ extension FleetFeed {
         guard engine.data.fleet != nil else { return nil }
         self.init(
             deliveries: DeliveryEffects(data: engine.data, outbound: engine.outbound, effects: engine.effects),
-            notifier: engine.notifier, updates: engine.reads.updates, credentials: engine.credentials, active: engine.active)
+            notifier: engine.notifier, updates: engine.reads.updates, parents: engine.upstreams.parents,
+            credentials: engine.credentials, active: engine.active)
     }
 }
 
