@@ -121,7 +121,8 @@ package struct AdminServer: Service {
             to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
-            measures: engine.notifier.measures, traces: engine.traces, startedAt: startedAt, facts: facts, feed: feed, now: now
+            measures: engine.notifier.measures, traces: engine.traces, parents: engine.upstreams.parents,
+            startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
