@@ -5,10 +5,11 @@ import Hummingbird
 extension AdminServer {
     /// Serves on the socket while `body` runs, then removes it. Throws the error of `body`, or the reason why the socket cannot be made.
     package func servingSocket<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
-        try checkSocketPath()
+        let door = door
+        try door.checkSocketPath()
         unsafe unlink(socketPath)
         let (path, (opened, open)) = (socketPath, AsyncStream.makeStream(of: Void.self))
-        let socket = application(at: .unixDomainSocket(path: path)) { _ in
+        let socket = door.application(for: router(), at: .unixDomainSocket(path: path)) { _ in
             unsafe chmod(path, 0o600)
             open.yield()
         }

@@ -1,6 +1,5 @@
 // The admin API's two listeners: a loopback TCP port for browsers and scripts, a Unix socket for the command line
 // (docs/reference/admin-api.md#access).
-import Glibc
 import Hummingbird
 package import Logging
 import NIOCore
@@ -9,9 +8,6 @@ package import RockpoolEngine
 import ServiceLifecycle
 
 package struct AdminServer: Service {
-    /// The limit of `sockaddr_un` in bytes, without the closing NUL.
-    private static let longestSocketPath = 107
-
     private let engine: Engine
     private let cleaner: Cleaner
     private let puller: Puller
@@ -21,10 +17,10 @@ package struct AdminServer: Service {
     private let token: String
     private let startedAt: Timestamp
     private let feed: EventFeed
-    let timeouts: ClientTimeouts
-    let allowed: [CIDR]
-    let descriptors: DescriptorGauge
-    let logger: Logger
+    private let timeouts: ClientTimeouts
+    private let allowed: [CIDR]
+    private let descriptors: DescriptorGauge
+    private let logger: Logger
     private let doors: ClientEndpoints?
     private let facts: ServerFacts
     private let codes = DashboardCodes()
@@ -74,56 +70,21 @@ package struct AdminServer: Service {
     }
 
     package func run() async throws {
-        try checkSocketPath()
-        guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
-        makeSocketDirectory()
-        unsafe unlink(socketPath)
-        let (path, mode, onBound, bound) = (socketPath, socketMode, onBound, self.bound)
-        let (socketOpen, opened) = AsyncStream.makeStream(of: Void.self)
-        let socket = application(at: .unixDomainSocket(path: path)) { _ in
-            unsafe chmod(path, mode)
-            opened.finish()
-        }
-        let tcp = application(at: .hostname(place.host, port: place.port)) { channel in
-            var address = place
-            address.port = channel.localAddress?.port ?? place.port
-            bound.set(address)
-            for await _ in socketOpen {}
-            if !Task.isCancelled { onBound(address) }
-        }
         async let _ = feed.run()
         async let _ = recorder.run()
         async let _ = followers.run()
         async let _ = history.run()
-        try await withThrowingTaskGroup { group in
-            group.addTask { try await socket.run() }
-            group.addTask { try await tcp.run() }
-            // The end of one listener ends both: the admin API needs the two.
-            do {
-                try await group.next()
-            } catch let error as IOError {
-                let cause = error.errnoCode == EADDRINUSE ? PortOwner.words(forPort: place.port) : "\(error)"
-                throw AdminFailure("cannot listen on \(settings.listen): \(cause)")
-            }
-            group.cancelAll()
+        try await door.serve(router(), at: settings.listen) { [bound, onBound] address in
+            bound.set(address)
+            onBound(address)
         }
     }
 
-    func checkSocketPath() throws(AdminFailure) {
-        guard socketPath.utf8.count <= Self.longestSocketPath else {
-            throw AdminFailure(
-                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter admin.socket or storage.state_dir"
-            )
-        }
-    }
-
-    /// The mode of the socket: `connect` needs the right to write.
-    private var socketMode: mode_t { settings.socketAccess == .group ? 0o660 : 0o600 }
-
-    /// The socket's directory may be missing, as `$XDG_RUNTIME_DIR/rockpool`. A failure shows when the socket is bound.
-    private func makeSocketDirectory() {
-        let directory = socketPath.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        unsafe mkdir(directory, settings.socketAccess == .group ? 0o755 : 0o700)
+    /// The two listeners.
+    var door: AdminDoor {
+        AdminDoor(
+            socketPath: socketPath, isForGroup: settings.socketAccess == .group, timeouts: timeouts, allowed: allowed,
+            descriptors: descriptors, logger: logger)
     }
 
     /// The address of the dashboard on this machine: as bound, else as configured.
@@ -160,7 +121,8 @@ package struct AdminServer: Service {
             to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics,
-            measures: engine.notifier.measures, traces: engine.traces, startedAt: startedAt, facts: facts, feed: feed, now: now
+            measures: engine.notifier.measures, traces: engine.traces, parents: engine.upstreams.parents,
+            startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
         OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         ConflictRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)

@@ -59,7 +59,8 @@ extension FleetFeed {
         guard engine.data.fleet != nil else { return nil }
         self.init(
             deliveries: DeliveryEffects(data: engine.data, outbound: engine.outbound, effects: engine.effects),
-            notifier: engine.notifier, updates: engine.reads.updates, credentials: engine.credentials, active: engine.active)
+            notifier: engine.notifier, updates: engine.reads.updates, parents: engine.upstreams.parents,
+            credentials: engine.credentials, active: engine.active)
     }
 }
 
@@ -78,6 +79,17 @@ extension Announcer {
         self.init(
             data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, events: engine.events,
             notifier: engine.notifier, local: local, logger: engine.logger, now: engine.now)
+    }
+}
+
+extension SiteReporter {
+    /// - Parameter version: of this program.
+    package convenience init(engine: Engine, version: String) {
+        self.init(
+            summary: SiteSummary(
+                data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, version: version),
+            messages: OwnMessages(data: engine.data, notifier: engine.notifier, now: engine.now), active: engine.active,
+            logger: engine.logger, now: engine.now)
     }
 }
 

@@ -177,6 +177,7 @@ package final class Engine: Sendable {
         if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
         if let purged = await purges.reply(to: exchange, &trace) { return purged }
         var exchange = exchange
+        exchange.takeGatewayMark()
         let wishes: WritePreferences
         do {
             wishes = try WritePreferences(
@@ -222,7 +223,13 @@ package final class Engine: Sendable {
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
-        let reply = plan.isWrite ? await writes.write(&context) : await ownWrites.read(&context)
+        let reply =
+            switch (plan.isWrite, exchange.isFromGateway) {
+            case (true, _): await writes.write(&context)
+            // What it keeps must not contain this gateway's queued writes.
+            case (false, true): await reads.readServerState(&context)
+            case (false, false): await ownWrites.read(&context)
+            }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {
             await identities.end(context.identity, at: upstream)

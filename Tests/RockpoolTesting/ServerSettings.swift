@@ -17,6 +17,7 @@ package struct ServerSettings: Sendable {
     /// Rules of notices.
     package var notify: JSONValue = []
     package var callbacks: JSONValue = [:]
+    package var fleet: JSONValue = [:]
     package var tracing: JSONValue = .null
     /// Rules for parent proxies.
     package var via: JSONValue = []
@@ -42,7 +43,8 @@ package struct ServerSettings: Sendable {
         return [
             "proxy": Self.object(["listen": .string(listen.proxy)], proxy),
             "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
-            "defaults": defaults, "via": via, "notify": notify, "callbacks": callbacks, "tracing": tracing,
+            "defaults": defaults, "via": via, "notify": notify, "callbacks": callbacks, "fleet": fleet,
+            "tracing": tracing,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "cleanup": cleanup,
             "upstreams": .array(own + others),

@@ -64,6 +64,7 @@ import Testing
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]
+        configuration.fleet.report = SiteReportSettings(url: "", site: "", secretFile: "")
         configuration.via = [ParentRule()]
         configuration.tracing = TracingSettings(url: "")
         configuration.notify = [NoticeRule()]

@@ -14,6 +14,7 @@ struct MetricsRoute {
     let statistics: Statistics
     let measures: OutboxMeasures
     let traces: TraceExporter
+    let parents: SiteParents
     let startedAt: Timestamp
     let facts: ServerFacts
     let feed: EventFeed
@@ -41,6 +42,7 @@ struct MetricsRoute {
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
+        FleetMetrics(fleet: data.fleet, parents: parents).add(to: &metrics)
         addTraces(to: &metrics)
         metrics.add("rockpool_event_streams", kind: .gauge, help: "Open streams of /v1/events.", value: feed.listenerCount)
         return metrics.text

@@ -3,6 +3,8 @@
 /// The kind of a receiver. Its name prefixes that of the upstream, which a configured name cannot imitate: it holds a colon.
 package enum ReceiverKind: String, CaseIterable, Sendable {
     case webhook, callback
+    /// A collector of the reports of sites.
+    case report
 
     /// The name under which the outbox keeps messages to `origin`.
     package func upstreamName(of origin: OriginAddress) -> String { "\(rawValue):\(origin.url)" }

@@ -7,8 +7,8 @@ package struct WebhookSignature: Sendable {
     package static let secretLimit = 8
     private static let prefix = "whsec_"
 
-    private let keys: [[UInt8]]
-    private let code: @Sendable ([UInt8], [UInt8]) -> [UInt8]
+    let keys: [[UInt8]]
+    let code: @Sendable ([UInt8], [UInt8]) -> [UInt8]
 
     /// - Parameters:
     ///   - text: One secret a line: `whsec_` and base64, or any other text, whose bytes are the key.

@@ -7,7 +7,10 @@ extension Upstream {
     /// Returns the receivers that the configuration names, one for each kind and origin.
     static func receivers(of configuration: Configuration) -> [Upstream] {
         let hooks = configuration.notify.compactMap(\.webhook).compactMap { try? RequestHead(url: $0.url).origin }
-        let all = hooks.map { (ReceiverKind.webhook, $0) } + configuration.callbacks.origins.map { (ReceiverKind.callback, $0) }
+        let offices = [configuration.fleet.report].compactMap { $0.flatMap { try? RequestHead(url: $0.url).origin } }
+        let all =
+            hooks.map { (ReceiverKind.webhook, $0) } + configuration.callbacks.origins.map { (ReceiverKind.callback, $0) }
+            + offices.map { (ReceiverKind.report, $0) }
         var names: Set<String> = []
         return all.compactMap { kind, origin in
             let receiver = Upstream(receiving: kind, at: origin, like: configuration.upstreams.first { $0.origin == origin })

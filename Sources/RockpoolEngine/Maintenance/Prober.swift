@@ -33,6 +33,7 @@ package final class Prober: Service {
                 while !Task.isCancelled {
                     // Probe each upstream in its own task, so that a silent one does not delay the others.
                     for upstream in self.due() { group.addTask { await self.probe(upstream) } }
+                    for node in self.upstreams.parents.takeDue() { group.addTask { await self.upstreams.probe(parent: node) } }
                     try? await Task.sleep(for: Self.tick)
                 }
             }

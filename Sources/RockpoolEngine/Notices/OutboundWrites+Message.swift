@@ -39,6 +39,7 @@ extension Configuration {
     fileprivate func secretFile(of url: String, for kind: ReceiverKind) -> String? {
         switch kind {
         case .callback: callbacks.secretFile
+        case .report: fleet.report?.secretFile
         case .webhook: notify.compactMap(\.webhook).first { (try? RequestHead(url: $0.url).url) == url }?.secretFile
         }
     }

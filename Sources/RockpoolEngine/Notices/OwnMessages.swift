@@ -41,15 +41,26 @@ struct OwnMessages: Sendable {
         }
     }
 
-    private func queue(_ message: JSONValue, key: String, to receiver: RequestHead, as kind: ReceiverKind) async throws -> QueuedWrite {
+    /// Queues the report of this site. One that still waits is deleted: an outbox that cannot send holds one report.
+    /// - Throws: `DataStoreError`.
+    func queue(report: JSONValue, by settings: SiteReportSettings) async throws {
+        let message: JSONValue = ["type": "rockpool.report", "timestamp": .string(RFC3339.format(now())), "data": report]
+        let operation = try await queue(
+            message, key: UUIDv7.make(at: now()), to: try RequestHead(url: settings.url), as: .report, lane: "report:\(settings.site)")
+        for earlier in try await data.deleteEarlier(than: operation) { notifier.forget(earlier) }
+    }
+
+    /// - Parameter lane: nil for a lane of its own: then no message waits for another.
+    private func queue(
+        _ message: JSONValue, key: String, to receiver: RequestHead, as kind: ReceiverKind, lane: String? = nil
+    ) async throws -> QueuedWrite {
         var head = receiver
         head.method = .post
         head.fields = [.contentType: "application/json", .userAgent: "Rockpool"]
         let id = UUIDv7.make(at: now())
-        // A lane of its own: no message waits for another.
         var draft = QueuedWriteDraft(
             id: id, request: head, body: .inline(message.serialized()), upstream: kind.upstreamName(of: head.origin),
-            lane: "\(kind.rawValue):\(id)", idempotencyKey: key, keyIsClients: true)
+            lane: lane ?? "\(kind.rawValue):\(id)", idempotencyKey: key, keyIsClients: true)
         draft.noMerge = true
         draft.share = .nobody
         let operation = try await data.append(draft)

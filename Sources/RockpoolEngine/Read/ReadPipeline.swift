@@ -246,7 +246,8 @@ package final class ReadPipeline: Sendable {
             let reply = try await upstreams.send(
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
-                freshConnection: freshConnection, route: context.plan.route, forClient: !context.isBehind,
+                freshConnection: freshConnection, mayShare: context.mayShare(head), route: context.plan.route,
+                forClient: !context.isBehind,
                 interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)

@@ -8,14 +8,16 @@ package final class FleetFeed: Service {
     private let notifier: OutboxNotifier
     private let deliveries: DeliveryEffects
     private let updates: EntryUpdates
+    private let parents: SiteParents
     private let credentials: Credentials
     private let active: ActiveConfiguration
     private let changes: AsyncStream<ForeignChanges>
 
     init(
-        deliveries: DeliveryEffects, notifier: OutboxNotifier, updates: EntryUpdates, credentials: Credentials, active: ActiveConfiguration
+        deliveries: DeliveryEffects, notifier: OutboxNotifier, updates: EntryUpdates, parents: SiteParents, credentials: Credentials,
+        active: ActiveConfiguration
     ) {
-        (self.deliveries, self.notifier, self.updates) = (deliveries, notifier, updates)
+        (self.deliveries, self.notifier, self.updates, self.parents) = (deliveries, notifier, updates, parents)
         (self.credentials, self.active) = (credentials, active)
         let (stream, continuation) = AsyncStream.makeStream(of: ForeignChanges.self)
         changes = stream
@@ -36,6 +38,7 @@ package final class FleetFeed: Service {
 
     private func publish(_ change: ForeignChanges) async {
         for operation in change.writes.filter({ $0.state == .delivered }).byEnd {
+            parents.noteWrite(to: operation.request.origin)
             await deliveries.note(operation) { [updates] answer, request in await updates.invalidate(after: answer, to: request) }
             notifier.tell(operation)
         }

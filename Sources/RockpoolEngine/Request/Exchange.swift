@@ -17,6 +17,8 @@ package struct Exchange: Sendable {
     package var gateway: GatewayAddress?
     /// True for a client on this machine. Other clients may not reach services that listen on loopback only.
     package var isLocalClient: Bool
+    /// True if another gateway of the site asks: it gets the server's state, and no further gateway is asked.
+    var isFromGateway = false
     /// Fields about the client that are sent with the request, and are no part of it for the cache and the outbox.
     package var forwarded: HTTPFields = [:]
     /// The key that signs the request anew, because its own signature was made with that key.
@@ -40,6 +42,13 @@ package struct Exchange: Sendable {
 }
 
 extension Exchange {
+    /// Takes the mark of another gateway off the request, so that no origin gets it.
+    mutating func takeGatewayMark() {
+        guard request.fields.contains(.rockpoolPeer) else { return }
+        request.fields[values: .rockpoolPeer] = []
+        isFromGateway = true
+    }
+
     /// Verifies the signature of a request whose upstream has a key of its own (docs/reference/configuration.md#upstreams, `sign`).
     /// - Returns: False if the request claims this key and was not signed with it.
     mutating func verify(for upstream: Upstream?) -> Bool {

@@ -68,6 +68,16 @@ struct RequestContext: Sendable {
         return exchange.body.map { .stream($0, length: exchange.bodyLength) } ?? .none
     }
 
+    /// True if another gateway of the site may answer the request, as it is sent: a read that needs no more than a stored response.
+    func mayShare(_ head: RequestHead) -> Bool {
+        guard !plan.isWrite, !exchange.isFromGateway, head.method == .get || head.method == .head, exchange.body == nil, keyingBody == nil,
+            plan.strategy == .cacheFirst || plan.strategy == .staleWhileRevalidate, plan.route?.store != .never
+        else { return false }
+        // A signature, a `Host` of the client, a part and a stream are between the client and the origin.
+        return exchange.signer == nil && identity.signature.isEmpty && plan.upstream?.preserveHost != true && head.fields[.range] == nil
+            && head.fields[.accept]?.contains("text/event-stream") != true && !CacheControl(request: head.fields).noStore
+    }
+
     /// The body of the response as it is streamed to the client.
     func bodyOnTheWay(_ answer: OriginReply) -> ReplyBody {
         request.method == .head ? .none(length: answer.length) : .stream(answer.body, length: answer.length)

@@ -19,6 +19,8 @@ package struct OutboundRequest: Sendable {
     package var tls: TLSSettings
     /// Parent proxy.
     package var via: String?
+    /// The gateway that is asked in place of the origin, with the whole URL, as `http://host:port` or `https://…`.
+    package var peer: String?
     /// What the parent proxy is told about this process.
     package var parentCredential: ParentCredential?
     /// True if the upstream is declared. Then a response head with lines that end in LF alone is accepted (RFC 9112 §2.2).

@@ -26,6 +26,8 @@ package final class UpstreamClient: Sendable {
     /// Budgets of requests and traffic.
     package let budgets = RequestBudgets()
     let traffic: Traffic
+    /// The other gateways of the site.
+    package let parents: SiteParents
     private let viaName: String
 
     init(
@@ -33,6 +35,7 @@ package final class UpstreamClient: Sendable {
         active: ActiveConfiguration, viaName: String, traffic: Traffic, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.traffic = traffic
+        parents = SiteParents(active: active, logger: logger, now: now)
         self.viaName = viaName
         self.origin = origin
         self.reachability = reachability
@@ -47,13 +50,15 @@ package final class UpstreamClient: Sendable {
 
     /// Sends `head` to its origin and records the outcome in the reachability table. Used by every part of the engine.
     /// - Parameters:
+    ///   - mayShare: True for a read that another gateway of the site may answer.
     ///   - isPaid: True if the budget has counted the request already.
     ///   - forClient: False for requests that no client waits for.
     ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        isPaid: Bool = false, route: Route? = nil, forClient: Bool = true, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, forClient: Bool = true,
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         let parent = active.configuration.parent(for: head.origin, of: upstream)
@@ -70,12 +75,16 @@ package final class UpstreamClient: Sendable {
         request.isDeclared = upstream != nil
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
+        if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
+        if mayShare, let reply = try await askParents(request) { return reply }
+        if !head.method.isSafe { parents.noteWrite(to: head.origin) }
         let hasVia = traffic.via.prepare(
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())
-        if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         if !isPaid { budgets.spend(upstream, now: now()) }
         do {
             var reply = try await origin.send(request)
+            // Once more at its end: an answer of a gateway from the time between may lack it.
+            if !head.method.isSafe { parents.noteWrite(to: head.origin) }
             budgets.learn(from: reply.head, of: upstream, now: now())
             if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }

@@ -21,10 +21,10 @@ extension Transfer {
         if let credential = request.parentCredential { easy.set(credential) }
         // Ignore the environment's proxy exceptions.
         easy.set(CURLOPT_NOPROXY, "")
-        easy.set(CURLOPT_URL, request.head.origin.url + "/")
+        easy.set(CURLOPT_URL, (request.peer ?? request.head.origin.url) + "/")
         easy.set(CURLOPT_REQUEST_TARGET, requestTarget)
         // HTTP/2 where the upstream offers it in its handshake, and never in plaintext.
-        easy.set(CURLOPT_HTTP_VERSION, Int(request.head.origin.scheme == .https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+        easy.set(CURLOPT_HTTP_VERSION, Int(request.peer == nil && isEncrypted ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
         // The chunked coding is passed through: libcurl accepts invalid line ends (`ChunkReader`).
         easy.set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         errorText.attach(to: easy)
@@ -54,8 +54,11 @@ extension Transfer {
     /// The target as sent: in absolute form for a parent HTTP proxy, which has no other source of the origin (RFC 9112 §3.2.2).
     private var requestTarget: String {
         let isForwarded = request.via?.hasPrefix("http") == true && request.head.origin.scheme == .http
-        return isForwarded ? request.head.url : request.head.target
+        return isForwarded || request.peer != nil ? request.head.url : request.head.target
     }
+
+    /// True if the connection to the origin, or to the gateway in its place, is encrypted.
+    private var isEncrypted: Bool { request.peer.map { $0.hasPrefix("https:") } ?? (request.head.origin.scheme == .https) }
 
     private func setMethod(on easy: EasyHandle) {
         if upload.hasBody {
@@ -111,7 +114,7 @@ extension Transfer {
     }
 
     private func setTLS(on easy: EasyHandle) {
-        guard request.head.origin.scheme == .https else { return }
+        guard isEncrypted else { return }
         easy.set(CURLOPT_SSL_VERIFYPEER, 1)
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
         let version = request.tls.minVersion == "1.3" ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2

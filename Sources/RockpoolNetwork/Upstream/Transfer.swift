@@ -132,7 +132,7 @@ final class Transfer: @unchecked Sendable {
         // The C struct is longer than Swift's view of it: read the address in place, never copy it.
         let bytes = unsafe UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
         let resolved = unsafe IPAddress(bytes, family: sa_family_t(address.pointee.family))
-        if request.via == nil, let resolved, let reason = unsafe refusal(of: resolved, sockaddr: bytes) {
+        if request.via == nil, request.peer == nil, let resolved, let reason = unsafe refusal(of: resolved, sockaddr: bytes) {
             deniedAddress = reason
             return rp_socket_bad
         }

@@ -1,10 +1,28 @@
-// `rockpool fleet nodes`: the nodes that share an outbox (docs/reference/cli.md#fleet).
+// `rockpool fleet`: the nodes that share an outbox, and the sites that report to a collector (docs/reference/cli.md#fleet).
 import ArgumentParser
 
 struct FleetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fleet", abstract: "Show the nodes that share an outbox.", discussion: .examples("rockpool fleet nodes"),
-        subcommands: [Nodes.self])
+        commandName: "fleet", abstract: "Show the nodes that share an outbox, and collect the reports of sites.",
+        discussion: .examples("rockpool fleet nodes", "rockpool fleet status --check"),
+        subcommands: [Status.self, Nodes.self, Collect.self, Add.self])
+
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "status", abstract: "Show the nodes of a fleet and the states of its outbox, or the sites of a collector.",
+            discussion: .examples(
+                "rockpool fleet status", "rockpool fleet status --check --state-dir office",
+                after: "With --check it exits with 1 if a site is silent, a node does not hold its lease, a write is dead, or a conflict "
+                    + "waits."))
+        @Flag(name: .long, help: "Exit with 1 if something needs a person.") var check = false
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let reply = try await options.common.client().send(.get("/v1/fleet/status"))
+            try options.print(reply, as: FleetStatusReport.self)
+            if check, try reply.decoded(as: FleetStatusReport.self).needsPerson { throw ExitCode(ExitStatus.failed.rawValue) }
+        }
+    }
 
     struct Nodes: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -5,7 +5,7 @@ extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
         storageContradictions() + outboxContradictions() + categoryContradictions() + listenerContradictions()
-            + sharedGatewayContradictions() + noticeContradictions() + upstreamContradictions()
+            + sharedGatewayContradictions() + noticeContradictions() + upstreamContradictions() + fleet.contradictions()
             + via.indices.flatMap { via[$0].parent.contradictions(at: "via[\($0)]") }
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
@@ -164,6 +164,19 @@ extension Configuration {
             found.append(Contradiction("callbacks.secret_file", with: "callbacks.origins", "is missing; callbacks are always signed"))
         }
         return found
+    }
+}
+
+extension FleetSettings {
+    /// A list of gateways that is none, or lacks this one.
+    fileprivate func contradictions() -> [Contradiction] {
+        guard !parents.isEmpty || own != nil else { return [] }
+        if Set(parents).count < parents.count { return [Contradiction("fleet.parents", "names a gateway twice")] }
+        guard let own else {
+            return [Contradiction("fleet.self", with: "fleet.parents", "is missing: which of the parents is this gateway?")]
+        }
+        guard parents.contains(own) else { return [Contradiction("fleet.self", with: "fleet.parents", "\(own) is none of the parents")] }
+        return []
     }
 }
 

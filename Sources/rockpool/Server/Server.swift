@@ -23,6 +23,7 @@ struct Server: Sendable {
     private let puller: Puller
     private let resolver: ConflictResolutionService
     private let announcer: Announcer
+    private let reporter: SiteReporter
     private let metered: MeteredWatch
     private let origin: CurlOrigin
     private let admin: AdminServer
@@ -99,7 +100,7 @@ struct Server: Sendable {
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer, feed: feed,
             prober: Prober(engine: engine, replayer: replayer),
-            puller: puller, resolver: resolver, announcer: announcer,
+            puller: puller, resolver: resolver, announcer: announcer, reporter: SiteReporter(engine: engine, version: Version.number),
             metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
             admin: admin, adminAddress: adminAddress, logger: logger)
     }
@@ -146,7 +147,11 @@ struct Server: Sendable {
             guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
         }
         let secrets = configuration.notify.compactMap(\.webhook?.secretFile).map { ("notify.webhook.secret_file", $0) }
-        for (key, file) in secrets + [configuration.callbacks.secretFile].compactMap(\.self).map({ ("callbacks.secret_file", $0) }) {
+        let others = [
+            ("callbacks.secret_file", configuration.callbacks.secretFile),
+            ("fleet.report.secret_file", configuration.fleet.report?.secretFile),
+        ]
+        for (key, file) in secrets + others.compactMap({ key, file in file.map { (key, $0) } }) {
             do { _ = try WebhookSignature(secretFile: file) } catch { throw CommandFailure(.configuration, "\(key): \(error)".inOneLine) }
         }
         for file in configuration.upstreams.compactMap({ $0.sign?.sigV4.secretFile }) {
@@ -176,8 +181,8 @@ struct Server: Sendable {
         let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, data: engine.data)] } ?? []
         let services: [any Service] =
             [
-                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, metered,
-                engine.traces, replayer,
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, reporter,
+                metered, engine.traces, replayer,
                 ListenerService(listeners: listeners),
             ] + watch + [feed].compactMap(\.self)
         var quiet = logger

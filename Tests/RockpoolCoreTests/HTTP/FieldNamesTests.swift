@@ -24,7 +24,7 @@ import Testing
         (HTTPField.Name.crossOriginOpenerPolicy, "Cross-Origin-Opener-Policy"),
         (HTTPField.Name.rockpoolOperation, "Rockpool-Operation"),
         (HTTPField.Name.rockpoolState, "Rockpool-State"),
-        (HTTPField.Name.rockpoolPolicy, "Rockpool-Policy"),
+        (HTTPField.Name.rockpoolPolicy, "Rockpool-Policy"), (HTTPField.Name.rockpoolPeer, "Rockpool-Peer"),
         (HTTPField.Name.rockpoolPriority, "Rockpool-Priority"),
         (HTTPField.Name.rockpoolExpires, "Rockpool-Expires"),
         (HTTPField.Name.rockpoolDependsOn, "Rockpool-Depends-On"),

@@ -1,4 +1,4 @@
-// `GET /v1/fleet/nodes`, and the fleet in `/v1/status` (docs/reference/admin-api.md#fleet).
+// `GET /v1/fleet/nodes` and `/v1/fleet/status`, and the fleet in `/v1/status` (docs/reference/admin-api.md#fleet).
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
@@ -8,19 +8,24 @@ struct FleetRoutes {
     let data: DataStore
 
     func add(to router: Router<AdminContext>) {
-        router.get("/v1/fleet/nodes") { _, _ in Response.json(try await nodes()) }
+        router.get("/v1/fleet/nodes") { _, _ in Response.json(["items": .array(try await nodes()), "next": .null]) }
+        router.get("/v1/fleet/status") { _, _ in
+            let counts = try await data.counts()
+            let outbox = OperationState.allCases.map { ($0.rawValue, JSONValue.integer(counts[$0, default: 0])) }
+            return Response.json(
+                ["nodes": .array(try await nodes()), "outbox": .object(JSONObject(outbox)), "sites": []])
+        }
     }
 
-    private func nodes() async throws -> JSONValue {
+    private func nodes() async throws -> [JSONValue] {
         let own = data.fleet?.node
-        let rows = try await data.fleetNodes().map { node -> JSONValue in
+        return try await data.fleetNodes().map { node -> JSONValue in
             [
                 "id": .string(node.id), "name": .string(node.name), "own": .bool(node.id == own), "state": .string(node.state.rawValue),
                 "epoch": .integer(node.epoch), "renewedSecondsAgo": .real(node.age), "behind": .integer(node.lag),
                 "held": .integer(node.held), "inflight": .integer(node.inFlight),
             ]
         }
-        return ["items": .array(rows), "next": .null]
     }
 
     /// How this node stands; nil without a fleet.

@@ -38,7 +38,8 @@ struct StatusRoutes {
         let counts = try await data.counts()
         let waiting = SyncState.waiting.reduce(0) { $0 + counts[$1, default: 0] }
         let machines = active.routes.upstreams.map { ($0, reachability.machine(of: $0.name)) }
-        let isAway = machines.contains { $0.1?.shownState == .offline || $0.1?.shownState == .captive }
+        // A receiver of messages that is away leaves every API usable.
+        let isAway = machines.contains { $0.0.receiver == nil && ($0.1?.shownState == .offline || $0.1?.shownState == .captive) }
         var document: JSONValue = [
             "state": .string(
                 SyncState.of(counts, isAway: isAway, hasFault: cache.trouble != nil || data.trouble != nil).rawValue),

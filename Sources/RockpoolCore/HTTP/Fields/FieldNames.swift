@@ -95,6 +95,9 @@ extension HTTPField.Name {
     /// On reads of an item that is known only from a list.
     package static let rockpoolListed = listed("Rockpool-Listed")
 
+    /// Marks a request of another gateway of the site, which goes to no further one (docs/fleet.md#caches).
+    package static let rockpoolPeer = listed("Rockpool-Peer")
+
     /// Returns the name of a literal above. A literal that is no token stops the process: no other field may take its place.
     private static func listed(_ name: String) -> HTTPField.Name {
         guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is no field name") }

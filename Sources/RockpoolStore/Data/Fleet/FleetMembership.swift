@@ -48,6 +48,8 @@ final class FleetMembership: Sendable {
     var standing: FleetStanding {
         var standing = state.withLock(\.facts)
         standing.held = replica.held
+        standing.leaseAge = replica.log.lease.map { .now - $0.renewedAt }
+        standing.feedAge = .now - replica.lookedAt
         if let absence = replica.log.absence { standing.absence = Self.words(absence) }
         return standing
     }
@@ -182,6 +184,7 @@ final class FleetMembership: Sendable {
                 let (isHeld, hasExpired) = try renew(lease, on: connection)
                 guard isHeld else {
                     replica.log.offline(.fenced)
+                    state.withLock { $0.facts.fenced += 1 }
                     throw Ended(description: Self.words(.fenced))
                 }
                 lease.renewedAt = now

@@ -19,4 +19,10 @@ package struct FleetStanding: Hashable, Sendable {
     package var isFirst = true
     /// The number of operations that this node keeps until the database is back.
     package var held = 0
+    /// How often this node was fenced since its start.
+    package var fenced = 0
+    /// Time since the last renewal of the lease; nil without a lease.
+    package var leaseAge: Duration?
+    /// Time since everything was known that other nodes had changed.
+    package var feedAge = Duration.zero
 }

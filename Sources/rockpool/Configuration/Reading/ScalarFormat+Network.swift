@@ -43,6 +43,11 @@ extension ScalarFormat where Value == String {
         $0 == ParentRule.direct || isParent($0)
     }
 
+    /// The proxy listener of a gateway.
+    static let gatewayProxy = text("the proxy listener of a gateway such as http://shop-2:7625") { text in
+        text.hasPrefix("http") && isParent(text) && text == text.lowercased()
+    }
+
     private static func isParent(_ text: String) -> Bool {
         ["http://", "https://", "socks5://", "socks5h://"].contains { scheme in
             guard text.hasPrefix(scheme), let address = HostAndPort(String(text.dropFirst(scheme.count))) else { return false }

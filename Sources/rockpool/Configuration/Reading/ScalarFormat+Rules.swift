@@ -50,6 +50,9 @@ extension ScalarFormat where Value == String {
 
     /// A name that is valid in lists, metrics and variables.
     static let name = text("a name of letters, digits, \"-\", \"_\" and \".\"") { $0.isName }
+
+    /// The name of a site.
+    static let siteName = text("a name of letters, digits, \"-\", \"_\" and \".\", which is not the first") { SiteName.isValid($0) }
 }
 
 extension String {

@@ -19,6 +19,7 @@ extension Configuration {
             "tracing", field: \.tracing, for: \.url, as: .collector, of: TracingSettings.section, blank: TracingSettings(url: "")),
         .sections("notify", field: \.notify, of: NoticeRule.section, blank: NoticeRule()),
         .section("callbacks", field: \.callbacks, of: CallbackSettings.section),
+        .section("fleet", field: \.fleet, of: FleetSettings.section),
         .sections("upstreams", field: \.upstreams, of: Upstream.section, blank: Upstream.blank),
     ])
 }

@@ -1,0 +1,76 @@
+// Reads through the gateway of the site that holds them, and the probes of gateways (docs/fleet.md#caches).
+import HTTPTypes
+import RockpoolCore
+
+extension UpstreamClient {
+    /// The time to connect to a gateway of the same network.
+    private static let connectLimit = TimeSpan.seconds(1)
+    /// A gateway has this much longer than its origin: its answer may be that the origin is silent.
+    private static let extraTime = TimeSpan.seconds(2)
+
+    /// Asks the gateways of the site that hold a read.
+    /// - Parameter direct: the request as it would be sent to the origin.
+    /// - Returns: nil if the origin is to be asked.
+    /// - Throws: `TransferFailure` for a request that was given up.
+    func askParents(_ direct: OutboundRequest) async throws(TransferFailure) -> OriginReply? {
+        let ways = parents.ways(to: direct.head)
+        guard !ways.isEmpty else { return nil }
+        let greatestAge = parents.greatestAge(of: direct.head.origin)
+        var request = direct
+        request.head = direct.head.forParent(greatestAge: greatestAge)
+        (request.via, request.parentCredential, request.tls) = (nil, nil, TLSSettings())
+        // The network of the site says nothing about the upstream's connection.
+        (request.measured, request.spent) = ({ _, _ in }, { _, _ in })
+        request.timeouts.connect = min(request.timeouts.connect, Self.connectLimit)
+        request.timeouts.firstByte = request.timeouts.firstByte + Self.extraTime
+        for node in ways {
+            request.peer = node
+            do {
+                var reply = try await origin.send(request)
+                switch ParentAnswer.judge(reply.head, greatestAge: greatestAge) {
+                case .usable:
+                    parents.noteTaken()
+                    reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
+                    return reply
+                case .unusable:
+                    reply.body.abandon()
+                    return nil
+                case .foreign:
+                    reply.body.abandon()
+                    parents.fail(node, because: "it answers, but not as a gateway")
+                }
+            } catch  where error.kind == .cancelled || error.kind == .unavailable {
+                throw error
+            } catch {
+                parents.fail(node, because: error.proxyErrorName)
+            }
+        }
+        return nil
+    }
+
+    /// Probes a gateway: it is the last recipient of the request, and answers by itself (RFC 9110 §7.6.2).
+    func probe(parent node: String) async {
+        var head = RequestHead(method: .options, origin: OriginAddress(scheme: .http, host: "gateway.invalid"), target: "/")
+        head.fields[.maxForwards] = "0"
+        head.fields[.rockpoolPeer] = "1"
+        var request = OutboundRequest(
+            head: head, timeouts: UpstreamTimeouts(connect: Self.connectLimit, firstByte: Self.extraTime, idle: Self.extraTime))
+        request.peer = node
+        guard let reply = try? await origin.send(request) else { return parents.probed(node, isAnswered: false) }
+        let isAlive = ParentAnswer.isAlive(reply.head)
+        // A gateway that hangs within its answer is not alive.
+        let isWhole = (try? await reply.body.collect(upTo: .kib(64))) != nil
+        parents.probed(node, isAnswered: isAlive && isWhole)
+    }
+}
+
+extension RequestHead {
+    /// The request as another gateway gets it: marked, so that it goes no further than the origin, and asking for nothing older.
+    fileprivate func forParent(greatestAge: Int64) -> RequestHead {
+        var head = self
+        head.fields[.rockpoolPeer] = "1"
+        if let own = CacheControl(request: fields).maxAge, own.seconds <= greatestAge { return head }
+        head.fields.append(HTTPField(name: .cacheControl, value: "max-age=\(greatestAge)"))
+        return head
+    }
+}
