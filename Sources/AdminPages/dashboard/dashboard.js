@@ -1,36 +1,31 @@
 // The page: its views, their shared state, and updates (by `/v1/events`, or by polling every few seconds without it).
 import { h, show, number } from "./dom.js";
 import { get, takeCode, takeToken } from "./api.js";
-import { configuration } from "./configuration.js";
-import { entity } from "./entity.js";
-import { help } from "./help.js";
-import { overview } from "./overview.js";
-import { outbox, operation } from "./outbox.js";
-import { conflicts, conflict } from "./conflicts.js";
-import { cache, entry } from "./cache.js";
-import { storage } from "./storage.js";
-import { sync } from "./sync.js";
-import { requests, request } from "./requests.js";
-import { setup } from "./setup.js";
 
-/** A view: `load` fetches its data, `view` draws it, `topics` are the events that repeat both. */
+/**
+ * The views: each is exported by a file that is fetched when it is first opened. Its `load` fetches its data, its `view` draws it, its `topics`
+ * are the events that repeat both.
+ */
 const views = [
-  { pattern: /^\/$/, page: "/", ...overview },
-  { pattern: /^\/requests$/, page: "/requests", ...requests },
-  { pattern: /^\/requests\/([^/]+)$/, page: "/requests", ...request },
-  { pattern: /^\/outbox$/, page: "/outbox", ...outbox },
-  { pattern: /^\/outbox\/([^/]+)$/, page: "/outbox", ...operation },
-  { pattern: /^\/conflicts$/, page: "/conflicts", ...conflicts },
-  { pattern: /^\/conflicts\/([^/]+)$/, page: "/conflicts", ...conflict },
-  { pattern: /^\/cache$/, page: "/cache", ...cache },
-  { pattern: /^\/cache\/entry$/, page: "/cache", ...entry },
-  { pattern: /^\/storage$/, page: "/storage", ...storage },
-  { pattern: /^\/sync$/, page: "/sync", ...sync },
-  { pattern: /^\/entity$/, page: "/outbox", ...entity },
-  { pattern: /^\/configuration$/, page: "/configuration", ...configuration },
-  { pattern: /^\/setup$/, page: "/setup", ...setup },
-  { pattern: /^\/help$/, page: "/help", ...help },
+  { pattern: /^\/$/, page: "/", file: "overview" },
+  { pattern: /^\/requests$/, page: "/requests", file: "requests" },
+  { pattern: /^\/requests\/([^/]+)$/, page: "/requests", file: "requests", name: "request" },
+  { pattern: /^\/outbox$/, page: "/outbox", file: "outbox" },
+  { pattern: /^\/outbox\/([^/]+)$/, page: "/outbox", file: "outbox", name: "operation" },
+  { pattern: /^\/conflicts$/, page: "/conflicts", file: "conflicts" },
+  { pattern: /^\/conflicts\/([^/]+)$/, page: "/conflicts", file: "conflicts", name: "conflict" },
+  { pattern: /^\/cache$/, page: "/cache", file: "cache" },
+  { pattern: /^\/cache\/entry$/, page: "/cache", file: "cache", name: "entry" },
+  { pattern: /^\/storage$/, page: "/storage", file: "storage" },
+  { pattern: /^\/sync$/, page: "/sync", file: "sync" },
+  { pattern: /^\/entity$/, page: "/outbox", file: "entity" },
+  { pattern: /^\/configuration$/, page: "/configuration", file: "configuration" },
+  { pattern: /^\/setup$/, page: "/setup", file: "setup" },
+  { pattern: /^\/help$/, page: "/help", file: "help" },
 ];
+
+/** Fetches a view, unless the browser has its file. */
+const viewOf = async ({ page, file, name = file }) => ({ page, ...(await import(`./${file}.js`))[name] });
 
 const pages = [
   ["/", "Overview"], ["/requests", "Requests"], ["/outbox", "Outbox", () => pool.status?.pending], ["/conflicts", "Conflicts", () => pool.status?.conflicts],
@@ -41,7 +36,7 @@ const pages = [
 const longest = 360;
 const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, redraw: () => draw(), say, go };
 /** The requested view; the drawn one with its data; the number of refreshes. */
-let current = null, drawn = null, turn = 0;
+let current = null, drawn = null, turn = 0, opening = 0;
 
 async function open() {
   if (takeToken()) return open();
@@ -50,7 +45,17 @@ async function open() {
   const target = place || "/";
   const next = views.find((view) => view.pattern.test(target)) ?? views[0];
   const isOther = current?.hash !== location.hash;
-  current = { view: next, hash: location.hash, parts: next.pattern.exec(target)?.slice(1) ?? [], search: new URLSearchParams(search ?? "") };
+  const own = (opening += 1), hash = location.hash;
+  let view;
+  try {
+    view = await viewOf(next);
+  } catch (problem) {
+    if (own === opening) fail(problem);
+    return;
+  }
+  // Another view was opened meanwhile.
+  if (own !== opening) return;
+  current = { view, hash, parts: next.pattern.exec(target)?.slice(1) ?? [], search: new URLSearchParams(search ?? "") };
   await refresh();
   if (!isOther) return;
   scrollTo(0, 0);
@@ -61,6 +66,8 @@ async function open() {
 
 /** Fetches the view's data again and draws it. The newest refresh wins. */
 async function refresh() {
+  // The file of the requested view could not be fetched.
+  if (current?.hash !== location.hash) return open();
   const own = (turn += 1);
   const asked = current;
   try {
