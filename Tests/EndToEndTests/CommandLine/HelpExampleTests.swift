@@ -62,7 +62,7 @@ struct ExampleWorld {
             "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}", "fields": ["/title": "ask"]]]
         ]
         let notices: JSONValue = [["on": ["dead"], "command": ["/bin/cat"]]]
-        try await World.with(upstream: rules, proxy: ["transparent": "127.0.0.1:0"], notify: notices) { world in
+        try await World.with(upstream: rules, proxy: ["transparent": .string("127.0.0.1:\(FreePort.next())")], notify: notices) { world in
             let own = ExampleWorld(world: world, scratch: try Scratch())
             try own.prepare()
             try await body(own)
@@ -106,25 +106,26 @@ struct ExampleWorld {
             .replacing("http://api.example.com", with: "http://127.0.0.1:\(world.api.port)")
         if line.contains(" ID") { line = line.replacing(" ID", with: " " + (try await id(for: command, line: line))) }
         try await prepare(for: command, in: directory)
-        let own = ["service", "serve", "init", "demo", "ca"].contains { line.contains("rockpool \($0)") }
+        let own = ["service", "serve", "init", "demo", "ca "].contains { line.contains("rockpool \($0)") }
         var environment = [
             "PATH": "\(tools):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": directory.path, "EDITOR": "true",
             "LANG": "C.UTF-8", "SHELL": "/bin/bash",
         ]
-        environment["ROCKPOOL_STATE_DIR"] = own ? directory.path + "/state" : world.server.stateDirectory
+        if !own { environment["ROCKPOOL_STATE_DIR"] = world.server.stateDirectory }
+        if line.contains("rockpool ca ") { environment["ROCKPOOL_STATE_DIR"] = directory.path + "/state" }
         if line.contains("--state-dir") { environment["ROCKPOOL_STATE_DIR"] = nil }
         var script = own ? line.replacing("rockpool serve", with: "rm -f rockpool.yaml; rockpool serve \(Self.ports)") : line
         if line.contains("service uninstall") { script = "rockpool service install > /dev/null; " + script }
         if line.contains("ca install") {
-            script = "unshare -m sh -c \(Self.quoted("mount -t tmpfs none /usr/local/share/ca-certificates && { \(script); }"))"
+            script = "unshare -m sh -c \(Self.quoted("mount -t tmpfs none /usr/local/share/ca-certificates && {\n\(script)\n}"))"
         }
-        if line.contains("rockpool ca"), !line.contains("ca init") { script = "rockpool ca init > /dev/null && \(script)" }
+        if line.contains("rockpool ca "), !line.contains("ca init") { script = "rockpool ca init > /dev/null && \(script)" }
         // The editor of `outbox edit`, a password and a question need a terminal, and the last two an answer.
         let asks = ["identities forget", "ca install"].contains { line.contains($0) && !line.contains("--yes") }
         let isTyped = line.hasPrefix("rockpool proxy-password")
         if asks || isTyped || (line.contains("outbox edit") && !line.contains("--")) {
-            let answers = isTyped ? "a long secret\\na long secret\\n" : "y\\n"
-            script = "{ sleep 1; printf '\(answers)'; sleep 3; } | script -qec \(Self.quoted(script)) /dev/null"
+            let answers = (isTyped ? ["a long secret", "a long secret"] : ["y"]).map { "sleep 2; echo '\($0)'; " }.joined()
+            script = "{ \(answers)sleep 3; } | script -qec \(Self.quoted(script)) /dev/null"
         }
         let limit = Self.endless(line) ? "4" : "60"
         let run = try await Command.run(
