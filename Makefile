@@ -82,7 +82,7 @@ bench: release
 bench-outbox: release
 	Benchmarks/outbox/run --output Benchmarks/RESULTS.md
 
-## Measures the outbox of a fleet of one to three nodes beside that of SQLite, with postgresql and wrk; three minutes.
+## Measures the outbox of a fleet of one to three nodes beside that of SQLite, with postgresql and wrk; five minutes.
 bench-fleet: release clients
 	Benchmarks/fleet/run --output Benchmarks/RESULTS.md
 
