@@ -58,6 +58,25 @@ import Testing
         try await world.stop()
     }
 
+    /// Concurrent fetches at all gateways are one fetch, once no gateway has written for as long as a fetch may take.
+    @Test func aCrowdIsJoinedByTheOwner() async throws {
+        let world = try await SiteWorld.start(3, upstream: ["timeouts": ["connect": "1s", "first_byte": "3s"]])
+        let (old, path) = (world.path(ownedBy: 1, "old"), world.path(ownedBy: 1, "slow"))
+        #expect(try await world.send(old, to: 1).text == "\(old) version 1")
+        #expect(try await world.send(old, method: "PUT", to: 0, body: "x").status == 204)
+        try await Task.sleep(for: .seconds(7))
+        let replies = try await withThrowingTaskGroup(of: Curl.self) { group in
+            for number in 0..<9 { group.addTask { try await world.send(path, to: number % 3) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(replies.allSatisfy { $0.status == 200 && $0.text == "\(path) version 1" }, "\(replies.map(\.status))")
+        #expect(world.arrivals(path) == 1, "\(world.arrivals(path))")
+        // The owner's copy is fresh, and older than the write of the other gateway.
+        #expect(try await world.send(old, to: 0).text == "\(old) version 2")
+        #expect(try await world.send(old, to: 1).text == "\(old) version 2", "the owner has looked at the origin for it")
+        try await world.stop()
+    }
+
     /// Wrong configurations: each gateway takes itself for the next one. A request makes one hop at most.
     @Test func aWrongListMakesNoLoop() async throws {
         let world = try await SiteWorld.start(3) { ($0 + 1) % 3 }
