@@ -26,6 +26,10 @@ import Testing
                 #expect(reply.status == 200 && reply.text == "\(path) version 1", "\(reply.heads)")
             }
         }
+        let down = try await world.gateways[0].get("/metrics").text
+        #expect(down.contains("rockpool_fleet_parent_up{parent=\"\(world.addresses[1])\"} 0\n"), "\(down)")
+        #expect(down.contains("rockpool_fleet_parent_up{parent=\"\(world.addresses[2])\"} 1\n"))
+        #expect(!down.contains("rockpool_fleet_parent_answers_total 0\n") && !down.contains("rockpool_fleet_database_up"))
         // It returns, and is used again after a probe.
         try await world.gateways[1].start()
         try await eventually("it is up again", within: .seconds(60)) { world.gateways[0].errors.contains("another gateway answers again") }
