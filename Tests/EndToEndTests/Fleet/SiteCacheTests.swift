@@ -59,6 +59,7 @@ import Testing
         #expect(try await world.send(other, method: "PUT", to: 1, fields: ["Content-Type: text/plain"], body: "mine").status == 202)
         let reply = try await world.send(other, to: 0)
         #expect(reply.text == "\(other) version 1" && reply["rockpool-state"] == nil, "\(reply.heads) \(reply.text)")
+        #expect(world.arrivals(other) == 1, "the owner has answered with its copy: \(reply.heads)")
         try await world.stop()
     }
 
