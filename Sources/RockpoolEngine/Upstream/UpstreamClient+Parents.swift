@@ -17,16 +17,24 @@ extension UpstreamClient {
         guard !ways.isEmpty else { return nil }
         let greatestAge = parents.greatestAge(of: direct.head.origin)
         var request = direct
-        request.head = direct.head.forParent(greatestAge: greatestAge)
+        request.head.fields[.rockpoolPeer] = "1"
         (request.via, request.parentCredential, request.tls) = (nil, nil, TLSSettings())
         // The network of the site says nothing about the upstream's connection.
         (request.measured, request.spent) = ({ _, _ in }, { _, _ in })
         request.timeouts.connect = min(request.timeouts.connect, Self.connectLimit)
         request.timeouts.firstByte = request.timeouts.firstByte + Self.extraTime
+        // A fetch that the owner has begun before this gateway's last write may lack it: then the request joins none.
+        if .seconds(greatestAge) < direct.timeouts.connect + direct.timeouts.firstByte { request.head.limit(age: greatestAge) }
         for node in ways {
             request.peer = node
             do {
                 var reply = try await origin.send(request)
+                if reply.head.age > greatestAge, request.head.accepts(age: reply.head.age) {
+                    // The owner's copy is fresh, but older than the write: it has to look at the origin.
+                    reply.body.abandon()
+                    request.head.limit(age: greatestAge)
+                    reply = try await origin.send(request)
+                }
                 switch ParentAnswer.judge(reply.head, greatestAge: greatestAge) {
                 case .usable:
                     parents.noteTaken()
@@ -65,12 +73,16 @@ extension UpstreamClient {
 }
 
 extension RequestHead {
-    /// The request as another gateway gets it: marked, so that it goes no further than the origin, and asking for nothing older.
-    fileprivate func forParent(greatestAge: Int64) -> RequestHead {
-        var head = self
-        head.fields[.rockpoolPeer] = "1"
-        if let own = CacheControl(request: fields).maxAge, own.seconds <= greatestAge { return head }
-        head.fields.append(HTTPField(name: .cacheControl, value: "max-age=\(greatestAge)"))
-        return head
+    /// True if its directives accept a response of an age in seconds.
+    fileprivate func accepts(age: Int64) -> Bool { CacheControl(request: fields).maxAge.map { age <= $0.seconds } ?? true }
+
+    /// Accepts no response that is older, in seconds.
+    fileprivate mutating func limit(age: Int64) {
+        if accepts(age: age + 1) { fields.append(HTTPField(name: .cacheControl, value: "max-age=\(age)")) }
     }
+}
+
+extension ResponseHead {
+    /// The age in seconds, as stated.
+    fileprivate var age: Int64 { fields[.age].flatMap { Int64($0) } ?? 0 }
 }

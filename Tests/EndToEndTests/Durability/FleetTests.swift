@@ -26,6 +26,8 @@ import Testing
         try await World.with { world in
             let shown = try await world.server.command("fleet", "nodes")
             #expect(shown.status == 0 && shown.output.contains("no fleet: outbox.store is sqlite"), "\(shown.output)\(shown.errors)")
+            let status = try await world.server.command("fleet", "status", "--check")
+            #expect(status.status == 0 && status.output.contains("no fleet: outbox.store is sqlite"), "\(status.output)\(status.errors)")
         }
     }
 }

@@ -26,6 +26,10 @@ import Testing
                 #expect(reply.status == 200 && reply.text == "\(path) version 1", "\(reply.heads)")
             }
         }
+        let down = try await world.gateways[0].get("/metrics").text
+        #expect(down.contains("rockpool_fleet_parent_up{parent=\"\(world.addresses[1])\"} 0\n"), "\(down)")
+        #expect(down.contains("rockpool_fleet_parent_up{parent=\"\(world.addresses[2])\"} 1\n"))
+        #expect(!down.contains("rockpool_fleet_parent_answers_total 0\n") && !down.contains("rockpool_fleet_database_up"))
         // It returns, and is used again after a probe.
         try await world.gateways[1].start()
         try await eventually("it is up again", within: .seconds(60)) { world.gateways[0].errors.contains("another gateway answers again") }
@@ -55,6 +59,26 @@ import Testing
         #expect(try await world.send(other, method: "PUT", to: 1, fields: ["Content-Type: text/plain"], body: "mine").status == 202)
         let reply = try await world.send(other, to: 0)
         #expect(reply.text == "\(other) version 1" && reply["rockpool-state"] == nil, "\(reply.heads) \(reply.text)")
+        #expect(world.arrivals(other) == 1, "the owner has answered with its copy: \(reply.heads)")
+        try await world.stop()
+    }
+
+    /// Concurrent fetches at all gateways are one fetch, once no gateway has written for as long as a fetch may take.
+    @Test func aCrowdIsJoinedByTheOwner() async throws {
+        let world = try await SiteWorld.start(3, upstream: ["timeouts": ["connect": "1s", "first_byte": "3s"]])
+        let (old, path) = (world.path(ownedBy: 1, "old"), world.path(ownedBy: 1, "slow"))
+        #expect(try await world.send(old, to: 1).text == "\(old) version 1")
+        #expect(try await world.send(old, method: "PUT", to: 0, body: "x").status == 204)
+        try await Task.sleep(for: .seconds(7))
+        let replies = try await withThrowingTaskGroup(of: Curl.self) { group in
+            for number in 0..<9 { group.addTask { try await world.send(path, to: number % 3) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(replies.allSatisfy { $0.status == 200 && $0.text == "\(path) version 1" }, "\(replies.map(\.status))")
+        #expect(world.arrivals(path) == 1, "\(world.arrivals(path))")
+        // The owner's copy is fresh, and older than the write of the other gateway.
+        #expect(try await world.send(old, to: 0).text == "\(old) version 2")
+        #expect(try await world.send(old, to: 1).text == "\(old) version 2", "the owner has looked at the origin for it")
         try await world.stop()
     }
 

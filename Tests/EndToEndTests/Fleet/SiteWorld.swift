@@ -41,17 +41,23 @@ final class SiteWorld: Sendable {
         _ count: Int, others: [String] = [], upstream: JSONValue = [:], own: (Int) -> Int = { $0 }
     ) async throws -> SiteWorld {
         let seen = Seen()
-        let origin = try await RawServer.answering { seen.answer($0) }
+        let origin = try await RawServer.start { connection in
+            while true {
+                let head = try await connection.read(through: "\r\n\r\n", within: .seconds(120))
+                _ = try await connection.read(bytes: MessageHead(head)["content-length"].flatMap { Int($0) } ?? 0)
+                if head.contains(" /slow/") { try await Task.sleep(for: .seconds(1)) }
+                try await connection.send(seen.answer(head))
+            }
+        }
         let listeners = (0..<count).map { _ in "127.0.0.1:\(FreePort.next())" }
         let addresses = listeners.map { "http://\($0)" }
         var gateways: [ServerProcess] = []
         for index in 0..<count {
+            let probe: JSONValue = ["probe": ["path": "/healthz", "interval": "1s", "expect": 204]]
             var settings = ServerSettings(
-                upstream: origin.port, ["probe": ["path": "/healthz", "interval": "1s", "expect": 204] as JSONValue].merging(upstream),
-                proxy: ["listen": .string(listeners[index])])
-            settings.fleet = [
-                "parents": .array((addresses + others).map { .string($0) }), "self": .string(addresses[own(index)]),
-            ]
+                upstream: origin.port, probe.merging(upstream), proxy: ["listen": .string(listeners[index])])
+            let members = (addresses + others).map { JSONValue.string($0) }
+            settings.fleet = ["parents": .array(members), "self": .string(addresses[own(index)])]
             gateways.append(try await ServerProcess.start(settings))
         }
         try await Task.sleep(for: .seconds(4))

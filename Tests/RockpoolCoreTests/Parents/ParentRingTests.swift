@@ -24,23 +24,26 @@ import Testing
     @Test func onlyAProbeBringsAGatewayBack() {
         var health = ParentHealth()
         let node = Self.nodes[1]
-        #expect(health.isUp(node) && health.takeDue(among: Self.nodes, now: Self.start).isEmpty)
-        #expect(health.fail(node, now: Self.start) && !health.fail(node, now: Self.start), "told once")
-        #expect(health.takeDue(among: Self.nodes, now: Self.start).isEmpty)
+        func due(_ now: Timestamp) -> [String] { health.takeDue(among: Self.nodes, now: now) }
+        func fail(_ now: Timestamp) -> Bool { health.fail(node, now: now) }
+        func probed(_ isAnswered: Bool, _ now: Timestamp) -> Bool { health.probed(node, isAnswered: isAnswered, now: now) }
+        #expect(health.isUp(node) && due(Self.start).isEmpty)
+        #expect(fail(Self.start))
+        #expect(!fail(Self.start), "told once")
+        #expect(due(Self.start).isEmpty)
         var now = Self.start
         for wait: Int64 in [1, 2, 4, 8, 16, 30, 30] {
             now = now + .seconds(wait)
-            #expect(health.takeDue(among: Self.nodes, now: now - .milliseconds(1)).isEmpty, "after \(wait) s")
-            #expect(health.takeDue(among: Self.nodes, now: now) == [node])
-            #expect(health.takeDue(among: Self.nodes, now: now + .hours(1)).isEmpty, "one probe at a time")
-            #expect(!health.probed(node, isAnswered: false, now: now) && !health.isUp(node))
+            #expect(due(now - .milliseconds(1)).isEmpty, "after \(wait) s")
+            #expect(due(now) == [node])
+            #expect(due(now + .hours(1)).isEmpty, "one probe at a time")
+            #expect(!probed(false, now) && !health.isUp(node))
         }
-        #expect(!health.isUp(node), "time alone brings none back")
-        #expect(health.takeDue(among: Self.nodes, now: now - .days(1)) == [node], "a clock that was set back")
-        #expect(health.probed(node, isAnswered: true, now: now) && health.isUp(node))
-        #expect(!health.probed(node, isAnswered: true, now: now))
-        _ = health.fail(node, now: now)
-        #expect(health.takeDue(among: [], now: now).isEmpty && health.isUp(node), "one that is configured no more is forgotten")
+        #expect(due(now - .days(1)) == [node], "a clock that was set back")
+        #expect(probed(true, now) && health.isUp(node))
+        #expect(!probed(true, now))
+        #expect(fail(now) && health.takeDue(among: [], now: now).isEmpty)
+        #expect(health.isUp(node), "one that is configured no more is forgotten")
     }
 
     @Test func anAnswerIsNotOlderThanTheLastWrite() {
