@@ -119,7 +119,8 @@ import Testing
         // What has ended counts no more; a restart counts anew.
         _ = try await store.lease(id: "1", now: time.now)
         _ = try await store.finish(
-            id: "1", disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes), now: time.now)
+            id: "1", disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes),
+            now: time.now)
         #expect(try await store.openBytes(of: "notes") == each + 1)
         await store.close()
         let again = try openData(scratch.state, time, storage(data: .mb(8)))

@@ -39,7 +39,8 @@ package final class Replayer: Service {
     init(
         data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
         outbound: OutboundWrites, credentials: Credentials, renewal: CredentialRenewal, notifier: OutboxNotifier, events: EngineEvents,
-        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, traces: TraceExporter, logger: Logger,
+        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, traces: TraceExporter,
+        logger: Logger,
         now: @escaping @Sendable () -> Timestamp, pusher: Pusher
     ) {
         self.data = data

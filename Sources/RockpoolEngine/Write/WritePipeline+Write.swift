@@ -200,7 +200,7 @@ extension WritePipeline {
         context.trace.record(.enqueued(operation: stored.id))
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
-        if let optimistic { return naming(data.holder(of: stored), in: reply(optimistic, to: stored, context: context)) }
+        if let optimistic { return reply(optimistic, to: stored, context: context).naming(data.holder(of: stored)) }
         let form = QueuedReply(to: context.original, route: context.plan.route)
         if let merge, let settled = await settled(stored.id, within: merge) {
             guard settled.state == .delivered, let result = settled.result else {
@@ -212,15 +212,7 @@ extension WritePipeline {
         }
         var reply = await answered(stored, for: context)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
-        return naming(data.holder(of: stored), in: reply)
-    }
-
-    /// Names the node that keeps a write for itself while the fleet's database is away (docs/fleet.md#away).
-    private func naming(_ holder: String?, in reply: Reply) -> Reply {
-        guard let holder, let state = reply.head.fields[.rockpoolState] else { return reply }
-        var reply = reply
-        reply.head.fields[.rockpoolState] = "\(state); held=\(holder)"
-        return reply
+        return reply.naming(data.holder(of: stored))
     }
 
     /// Returns the share of the outbox that a write of `principal` counts against, by the proofs known now
@@ -325,5 +317,15 @@ extension WritePipeline {
         }
         head.fields[.contentType] = nil
         return Reply(head: head, body: .none(length: nil), trace: trace)
+    }
+}
+
+extension Reply {
+    /// Names the node that keeps a write for itself while the fleet's database is away (docs/fleet.md#away).
+    fileprivate func naming(_ holder: String?) -> Reply {
+        guard let holder, let state = head.fields[.rockpoolState] else { return self }
+        var reply = self
+        reply.head.fields[.rockpoolState] = "\(state); held=\(holder)"
+        return reply
     }
 }

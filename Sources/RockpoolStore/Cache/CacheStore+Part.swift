@@ -29,7 +29,9 @@ extension CacheStore {
         joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: CacheCategory
     ) async -> CacheWriter? {
         let key = slices.first?.entry.key
-        guard let writer = await beginWrite(expectedLength: expectedLength, category: category, for: key, isJoined: true) else { return nil }
+        guard let writer = await beginWrite(expectedLength: expectedLength, category: category, for: key, isJoined: true) else {
+            return nil
+        }
         for slice in slices {
             guard let body = try? await body(of: slice.entry)?.slice(slice.range), (try? await copy(body, into: writer)) == true else {
                 return nil

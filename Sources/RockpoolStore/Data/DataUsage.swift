@@ -32,5 +32,7 @@ extension DataStore {
 
     /// Returns what the open operations of an upstream count, in bytes, from the sums that its limit is checked against.
     /// - Throws: `DatabaseError`.
-    package func openBytes(of upstream: String) async throws -> Int64 { try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) } }
+    package func openBytes(of upstream: String) async throws -> Int64 {
+        try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) }
+    }
 }

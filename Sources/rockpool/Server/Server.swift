@@ -51,8 +51,7 @@ struct Server: Sendable {
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
             logger: logger)
-        let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
-        let ownPorts = OwnPorts()
+        let (addresses, ownPorts) = (AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) }), OwnPorts())
         let origin = try CurlOrigin(
             addresses: addresses, ownPorts: ownPorts, connections: descriptors.budget.upstreamConnections, logger: logger)
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)

@@ -129,7 +129,8 @@ struct ExampleWorld {
         }
         let limit = Self.endless(line) ? "4" : "60"
         let run = try await Command.run(
-            "/usr/bin/timeout", [limit, "/bin/bash", "-c", script], environment: environment, directory: directory.path, within: .seconds(90)
+            "/usr/bin/timeout", [limit, "/bin/bash", "-c", script], environment: environment, directory: directory.path,
+            within: .seconds(90)
         )
         _ = try? await world.server.command("network", "auto")
         return (line, run)

@@ -129,7 +129,8 @@ final class FleetMembership: Sendable {
             return state.facts
         }
         if standing.isVolatile, !before.isVolatile {
-            replica.logger.warning("the fleet's database runs with fsync = off: an accepted write may not survive a power failure of its host")
+            replica.logger.warning(
+                "the fleet's database runs with fsync = off: an accepted write may not survive a power failure of its host")
         }
         if !before.node.isEmpty, before.survivesHost != standing.isSynchronous {
             let now = standing.isSynchronous ? "a commit waits for a standby" : "a commit does not wait for a standby any more"
