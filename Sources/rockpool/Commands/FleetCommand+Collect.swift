@@ -12,8 +12,10 @@ extension FleetCommand {
         static let configuration = CommandConfiguration(
             commandName: "collect", abstract: "Collect the reports of sites, in the foreground.",
             discussion: .examples(
-                "rockpool fleet collect --state-dir office --listen 10.0.0.5:7640 --allow 10.0.0.0/8",
-                after: "Sites are added by `rockpool fleet add`. Prints `rockpool ready collector=HOST:PORT` once it accepts. A site that "
+                "rockpool fleet collect --state-dir office",
+                after:
+                    "With --listen 10.0.0.5:7640 --allow 10.0.0.0/8 sites of that network can reach it. Sites are added by "
+                    + "`rockpool fleet add`. Prints `rockpool ready collector=HOST:PORT` once it accepts. A site that "
                     + "does not report is written to the log, and told to the program of --alarm as JSON on its standard input."))
         @Option(name: .long, help: "HOST:PORT for the reports; port 0 takes a free one.")
         var listen = "127.0.0.1:7640"

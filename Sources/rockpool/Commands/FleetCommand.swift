@@ -11,8 +11,9 @@ struct FleetCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "status", abstract: "Show the nodes of a fleet and the states of its outbox, or the sites of a collector.",
             discussion: .examples(
-                "rockpool fleet status", "rockpool fleet status --check --state-dir office",
-                after: "With --check it exits with 1 if a site is silent, a node does not hold its lease, a write is dead, or a conflict "
+                "rockpool fleet status", "rockpool fleet status --check",
+                after:
+                    "At a collector, name its directory by --state-dir. With --check it exits with 1 if a site is silent, a node does not hold its lease, a write is dead, or a conflict "
                     + "waits."))
         @Flag(name: .long, help: "Exit with 1 if something needs a person.") var check = false
         @OptionGroup var options: ReadingOptions

@@ -93,6 +93,7 @@ struct ExampleWorld {
     static func endless(_ line: String) -> Bool {
         (line.contains("rockpool tail") && !line.contains("--no-follow") && !line.contains("--har"))
             || line.contains("rockpool serve") || line.contains("--keep") || line.contains("--follow")
+            || line.contains("fleet collect")
     }
 
     /// Prepares what the example needs, runs it in a shell of its own directory, and puts the server back.
