@@ -25,12 +25,14 @@ struct World: Sendable {
     static func with(
         seed: [JSONValue] = [["title": "first"], ["title": "second"]], api settings: NotesSettings = NotesSettings(),
         upstream: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:], cleanup: JSONValue = [:],
+        notify: JSONValue = [],
         _ body: (World) async throws -> Void
     ) async throws {
         let api = try await NotesServer.start(seed: seed, settings: settings)
         do {
             var declared = ServerSettings(upstream: api.port, Self.upstream.merging(upstream), storage: storage, proxy: proxy)
             declared.cleanup = cleanup
+            declared.notify = notify
             let server = try await ServerProcess.start(declared)
             try await body(World(api: api, server: server))
             try await #expect(server.stop() == .exit(0), "\(server.errors)")

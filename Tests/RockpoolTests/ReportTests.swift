@@ -23,6 +23,15 @@ import Testing
                 "notes     http://a  offline       2026-11-21 08:00:00Z  none       refused",
                 "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked",
             ])
+        let one = json.replacing(
+            "\"failed\": 1,",
+            with: """
+                "failed": 1, "lastFailed": {"operation": "1", "upstream": "notes", "method": "PUT", "url": "http://a/1",
+                "cause": "422: no title", "next": "rockpool outbox show 1"},
+                """)
+        let shown = try lines(one, as: StatusReport.self)
+        #expect(shown.contains("last failed  PUT http://a/1: 422: no title"), "\(shown)")
+        #expect(shown.last == "Next: see the write and its answer: rockpool outbox show 1")
     }
 
     @Test func `Stats`() throws {

@@ -49,7 +49,8 @@ export function standing({ status, network }) {
   if (status.failed > 0) {
     return {
       tide: "mid", title: `${count(status.failed, "write")} ${status.failed === 1 ? "was" : "were"} refused by the API`,
-      words: "The upstream answered them with an error. Retry, edit or discard them in the outbox.",
+      words: `${status.lastFailed ? `The last one: ${status.lastFailed.method} ${status.lastFailed.url}: ${status.lastFailed.cause ?? "refused"}. ` : ""}`
+        + "Retry, edit or discard in the outbox.",
     };
   }
   if (status.state === "error") return { tide: "low", title: "Storage error", words: "See the server's log for details." };
@@ -68,7 +69,9 @@ function banner(pool) {
     h("div", { class: "actions" },
       retry ? h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now") : null,
       status.conflicts > 0 ? h("a", { class: "button primary", href: "#/conflicts" }, "Resolve") : null,
-      status.failed > 0 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Show refused writes") : null,
+      status.failed === 1 && status.lastFailed
+        ? h("a", { class: "button primary", href: `#/outbox/${status.lastFailed.operation}` }, "Show the refused write") : null,
+      status.failed > 1 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Show refused writes") : null,
       status.pending > 0 ? h("a", { class: "button", href: "#/outbox" }, "Open the outbox") : null));
 }
 

@@ -3,20 +3,33 @@
 /// Writes spans as the body of a request to `/v1/traces`.
 package enum OTLPTraces {
     /// The values of `kind`.
-    private static let (server, client) = (2, 3)
+    private static let (server, client, producer) = (2, 3, 4)
     /// The value of `status.code` for errors.
     private static let error = 2
 
-    /// Returns the body for the spans of some exchanges.
-    package static func body(of spans: [(span: TraceSpan, record: ExchangeRecord)], service: String, version: String) -> JSONValue {
+    /// What spans are made of.
+    package enum Ended: Sendable {
+        case exchange(TraceSpan, ExchangeRecord)
+        case attempt(AttemptSpan)
+    }
+
+    /// Returns the body for the spans of some exchanges and attempts.
+    package static func body(of ended: [Ended], service: String, version: String) -> JSONValue {
         let resource: JSONValue = [
             "attributes": .array([attribute("service.name", .string(service)), attribute("service.version", .string(version))])
         ]
         let scope: JSONValue = [
             "scope": ["name": "rockpool", "version": .string(version)],
-            "spans": .array(spans.flatMap { json(of: $0.record, $0.span) }),
+            "spans": .array(ended.flatMap(spans)),
         ]
         return ["resourceSpans": [["resource": resource, "scopeSpans": [scope]]]]
+    }
+
+    private static func spans(of ended: Ended) -> [JSONValue] {
+        switch ended {
+        case .exchange(let span, let record): json(of: record, span)
+        case .attempt(let span): [json(of: span)]
+        }
     }
 
     /// The span of the exchange with its steps as events, and that of the fetch, if there was one.
@@ -45,7 +58,35 @@ package enum OTLPTraces {
             "status": record.status >= 500 ? ["code": .number(JSONNumber(Int64(error)))] : [:],
         ]
         if let parent = span.parentID { whole["parentSpanId"] = .string(parent) }
-        return [whole] + [fetch(of: record, span)].compactMap(\.self)
+        return [whole] + [fetch(of: record, span) ?? enqueuing(of: record, span)].compactMap(\.self)
+    }
+
+    /// The moment in which a write was queued that was not sent before; nil for any other exchange. Its attempts are parts of this span.
+    private static func enqueuing(of record: ExchangeRecord, _ span: TraceSpan) -> JSONValue? {
+        guard let step = record.steps.first(where: { $0.name == "enqueued" }) else { return nil }
+        return [
+            "traceId": .string(span.traceID), "spanId": .string(span.fetchID), "parentSpanId": .string(span.spanID),
+            "name": .string("\(record.method) queued"), "kind": .number(JSONNumber(Int64(producer))),
+            "startTimeUnixNano": nanoseconds(record.at, step.after), "endTimeUnixNano": nanoseconds(record.at, step.after),
+            "attributes": .array(record.operation.map { [attribute("rockpool.operation", .string($0))] } ?? []), "status": [:],
+        ]
+    }
+
+    private static func json(of span: AttemptSpan) -> JSONValue {
+        var attributes = [
+            attribute("http.request.method", .string(span.method)), attribute("url.full", .string(span.url)),
+            attribute("rockpool.upstream", .string(span.upstream)), attribute("rockpool.operation", .string(span.operation)),
+            attribute("http.request.resend_count", integer: Int64(span.number - 1)),
+        ]
+        if let status = span.status { attributes.append(attribute("http.response.status_code", integer: Int64(status))) }
+        if let error = span.error { attributes.append(attribute("error.type", .string(error))) }
+        let isError = span.status.map { $0 >= 400 } ?? true
+        return [
+            "traceId": .string(span.traceID), "spanId": .string(span.spanID), "parentSpanId": .string(span.parentID),
+            "name": .string("\(span.method) replay"), "kind": .number(JSONNumber(Int64(client))),
+            "startTimeUnixNano": nanoseconds(span.startedAt, 0), "endTimeUnixNano": nanoseconds(span.endedAt, 0),
+            "attributes": .array(attributes), "status": isError ? ["code": .number(JSONNumber(Int64(error)))] : [:],
+        ]
     }
 
     /// The fetch, with the phases of its transfer as attributes; nil if the exchange had none.

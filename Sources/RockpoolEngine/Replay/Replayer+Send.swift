@@ -39,7 +39,9 @@ extension Replayer {
             return unread(operation, failure: error, outgoing: outgoing)
         }
         let sentAt = now()
+        let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
         var (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
+        if let span { traces.end(span, outcome, at: now()) }
         if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }

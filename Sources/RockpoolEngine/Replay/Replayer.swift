@@ -27,6 +27,7 @@ package final class Replayer: Service {
     let updates: EntryUpdates
     let effects: OwnWriteEffects
     let identities: KnownIdentities
+    let traces: TraceExporter
     let logger: Logger
     let now: @Sendable () -> Timestamp
     private let machine: Mutex<ReplayMachine>
@@ -38,7 +39,7 @@ package final class Replayer: Service {
     init(
         data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
         outbound: OutboundWrites, credentials: Credentials, renewal: CredentialRenewal, notifier: OutboxNotifier, events: EngineEvents,
-        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, logger: Logger,
+        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, traces: TraceExporter, logger: Logger,
         now: @escaping @Sendable () -> Timestamp, pusher: Pusher
     ) {
         self.data = data
@@ -55,6 +56,7 @@ package final class Replayer: Service {
         self.updates = updates
         self.effects = effects
         self.identities = identities
+        self.traces = traces
         self.logger = logger
         self.now = now
         self.pusher = pusher

@@ -6,22 +6,34 @@ import RockpoolCore
 import ServiceLifecycle
 import Synchronization
 
-/// Collects the spans of exchanges, and posts them.
+/// Collects the spans of exchanges and of attempts to deliver queued writes, and posts them.
 package final class TraceExporter: Service {
-    /// Exchanges that wait at most; further ones are dropped and counted.
+    /// Exchanges and attempts that wait at most; further ones are dropped and counted.
     static let queueLimit = 2048
-    /// Exchanges of one request.
+    /// Exchanges and attempts of one request.
     private static let batchLimit = 256
     private static let period = Duration.seconds(1)
 
-    /// What became of exchanges with spans since the start.
+    /// What became of exchanges and attempts with spans since the start.
     package struct Counts: Hashable, Sendable {
         package var sent = 0
         package var dropped = 0
     }
 
+    private enum Ended {
+        case exchange(TraceSpan, RecordedExchange.FullExchange, at: Timestamp)
+        case attempt(AttemptSpan)
+
+        var spans: OTLPTraces.Ended {
+            switch self {
+            case .exchange(let span, let exchange, let at): .exchange(span, exchange.record(id: "", at: at))
+            case .attempt(let span): .attempt(span)
+            }
+        }
+    }
+
     private struct State {
-        var waiting: [(span: TraceSpan, exchange: RecordedExchange.FullExchange, at: Timestamp)] = []
+        var waiting: [Ended] = []
         var counts = Counts()
         var hasFailed = false
     }
@@ -56,9 +68,32 @@ package final class TraceExporter: Service {
 
     /// Takes an exchange that has ended.
     func end(_ span: TraceSpan, _ exchange: RecordedExchange.FullExchange, at: Timestamp) {
+        append(.exchange(span, exchange.kept, at: at))
+    }
+
+    /// Begins the span of an attempt to deliver a queued write, and makes the upstream's request part of it. Nil if it is not recorded.
+    func begin(_ operation: QueuedWrite, sending request: inout RequestHead, at: Timestamp) -> AttemptSpan? {
+        guard active.configuration.tracing != nil else { return nil }
+        let span = AttemptSpan(operation, sending: request, startedAt: at, spanID: .random(in: 1 ... .max))
+        if let span { request.fields[.traceparent] = span.outgoing.fieldValue }
+        return span
+    }
+
+    /// Takes an attempt that has ended.
+    func end(_ span: AttemptSpan, _ outcome: AttemptOutcome, at: Timestamp) {
+        var span = span
+        span.endedAt = at
+        switch outcome {
+        case .answered(let head): span.status = head.status
+        case .failed(let failure): span.error = failure.proxyErrorName
+        }
+        append(.attempt(span))
+    }
+
+    private func append(_ ended: Ended) {
         state.withLock { state in
             guard state.waiting.count < Self.queueLimit else { return state.counts.dropped += 1 }
-            state.waiting.append((span, exchange.kept, at))
+            state.waiting.append(ended)
         }
     }
 
@@ -80,8 +115,7 @@ package final class TraceExporter: Service {
                 return batch
             }
             guard !batch.isEmpty else { return }
-            let spans = batch.map { ($0.span, $0.exchange.record(id: "", at: $0.at)) }
-            let body = OTLPTraces.body(of: spans, service: settings.service, version: version.withLock { $0 }).serialized()
+            let body = OTLPTraces.body(of: batch.map(\.spans), service: settings.service, version: version.withLock { $0 }).serialized()
             let problem = await post(body, to: endpoint)
             let isNews = state.withLock { state in
                 if problem == nil { state.counts.sent += batch.count } else { state.counts.dropped += batch.count }

@@ -200,7 +200,7 @@ extension WritePipeline {
         context.trace.record(.enqueued(operation: stored.id))
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
-        if let optimistic { return reply(optimistic, to: stored, context: context) }
+        if let optimistic { return naming(data.holder(of: stored), in: reply(optimistic, to: stored, context: context)) }
         let form = QueuedReply(to: context.original, route: context.plan.route)
         if let merge, let settled = await settled(stored.id, within: merge) {
             guard settled.state == .delivered, let result = settled.result else {
@@ -211,8 +211,15 @@ extension WritePipeline {
             return reply
         }
         var reply = await answered(stored, for: context)
-        if let node = data.holder(of: stored) { reply.head.fields[.rockpoolState] = "pending; held=\(node)" }
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
+        return naming(data.holder(of: stored), in: reply)
+    }
+
+    /// Names the node that keeps a write for itself while the fleet's database is away (docs/fleet.md#away).
+    private func naming(_ holder: String?, in reply: Reply) -> Reply {
+        guard let holder, let state = reply.head.fields[.rockpoolState] else { return reply }
+        var reply = reply
+        reply.head.fields[.rockpoolState] = "\(state); held=\(holder)"
         return reply
     }
 

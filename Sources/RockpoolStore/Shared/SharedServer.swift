@@ -58,8 +58,10 @@ struct SharedServer: Sendable {
     struct Standing: Sendable, Equatable {
         /// Rises with every promotion of a standby.
         var timeline: Int64
-        /// True if a commit waits for a standby.
+        /// True if a commit waits for a standby, and `fsync` is on.
         var isSynchronous: Bool
+        /// True if the server never waits for its disk (`fsync`): nothing is certain to survive a power failure.
+        var isVolatile: Bool
         /// True if the server's default does not even wait for its own disk.
         var isLazy: Bool
         /// The server's time minus this node's, in milliseconds, as a multiple of `clockStep`.
@@ -74,15 +76,18 @@ struct SharedServer: Sendable {
             try connection.run(
                 """
                 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('synchronous_standby_names'),
-                    current_setting('synchronous_commit'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
+                    current_setting('synchronous_commit'), current_setting('fsync'),
+                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
                 """, within: .seconds(5)
             ).first?.first ?? []
         let texts = rows.map { $0.map { String(decoding: $0, as: UTF8.self) } ?? "" }
-        guard texts.count == 4, let timeline = Int64(texts[0], radix: 16), let time = Int64(texts[3]) else {
+        guard texts.count == 5, let timeline = Int64(texts[0], radix: 16), let time = Int64(texts[4]) else {
             throw .refused(state: "", "no answer about its timeline")
         }
+        let isVolatile = texts[3] == "off"
         return Standing(
-            timeline: timeline, isSynchronous: !texts[1].isEmpty && texts[2] != "off" && texts[2] != "local", isLazy: texts[2] == "off",
+            timeline: timeline, isSynchronous: !texts[1].isEmpty && texts[2] != "off" && texts[2] != "local" && !isVolatile,
+            isVolatile: isVolatile, isLazy: texts[2] == "off",
             clockOffset: Int64((Double(time - (before + wall()) / 2) / clockStep).rounded() * clockStep))
     }
 }

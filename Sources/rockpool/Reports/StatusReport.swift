@@ -27,10 +27,20 @@ struct StatusReport: TabularReport, Equatable {
         }
     }
 
+    /// The refused write that was accepted last.
+    struct Failed: Decodable, Equatable {
+        var upstream: String
+        var method: String
+        var url: String
+        var cause: String?
+        var next: String
+    }
+
     var state: String
     var pending: Int
     var conflicts: Int
     var failed: Int
+    var lastFailed: Failed?
     var upstreams: [Upstream]
     /// A shortage of storage, with the next command; nil without one.
     var storage: String?
@@ -48,7 +58,8 @@ struct StatusReport: TabularReport, Equatable {
                 ("pending", "\(pending)"),
                 ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
-            ] + (storage.map { [("storage", .init($0, .warning))] } ?? [])
+            ] + (lastFailed.map { [("last failed", .init("\($0.method) \($0.url): \($0.cause ?? "refused")", .bad))] } ?? [])
+                + (storage.map { [("storage", .init($0, .warning))] } ?? [])
                 + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? []) + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
@@ -68,6 +79,7 @@ struct StatusReport: TabularReport, Equatable {
     /// The next step, as one line.
     private var next: String {
         if conflicts > 0 { return "Next: decide the conflicts: rockpool conflicts ls" }
+        if failed == 1, let lastFailed { return "Next: see the write and its answer: \(lastFailed.next)" }
         if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
         if storage != nil { return "Next: make room: rockpool storage-cleanup --dry-run" }
         if upstreams.contains(where: { $0.mode == "offline" }) {

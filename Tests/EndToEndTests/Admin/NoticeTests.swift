@@ -70,6 +70,40 @@ import Testing
         }
     }
 
+    @Test func everyPlaceTellsTheSameCauseAndNextStepWithinTwoSeconds() async throws {
+        try await with(["on": ["dead"]]) { server, receiver, _ in
+            let tail = try await ChildProcess(Binary.path, ["tail", "--state-dir", server.stateDirectory, "--format", "json"])
+            let browser = Browser.isInstalled ? try await Browser() : nil
+            try await browser?.open("http://\(server.admin)/#token=\(server.token)")
+            try await browser?.until("document.querySelector('h1')")
+            let id = try #require(try await send(1, to: server).first)
+            let cause = try #require(try await server.operation(id, reaching: "dead")["lastError"]?.string)
+            let next = "rockpool outbox show \(id)"
+            try await eventually("the log", within: .seconds(2)) {
+                server.errors.split(separator: "\n").contains { $0.contains(id) && $0.contains(cause) && $0.contains(next) }
+            }
+            try await eventually("the metric", within: .seconds(2)) {
+                try await server.get("/metrics").text.contains(#"rockpool_outbox_operations{state="dead"} 1"#)
+            }
+            try await eventually("the notice", within: .seconds(2)) {
+                receiver.messages.contains { $0.json?["data"]?["cause"]?.string == cause && $0.json?["data"]?["next"]?.string == next }
+            }
+            try await eventually("the tail", within: .seconds(2)) {
+                tail.output.split(separator: "\n").contains { line in
+                    let one = try? JSONValue.parse(Array(line.utf8))
+                    return one?["verdict"] == "dead" && one?["next"]?.string == next && one?["why"]?.string?.contains(cause) == true
+                }
+            }
+            let status = try await server.command("status")
+            #expect(status.output.contains(cause) && status.output.contains(next), "\(status.output)")
+            try await browser?.until(
+                "[...document.querySelectorAll('.banner a')].some((a) => a.getAttribute('href') === '#/outbox/\(id)')", within: .seconds(2))
+            let words = try await browser?.evaluate("document.querySelector('.banner-words').innerText").string
+            #expect(words?.contains(cause) != false, "\(words ?? "")")
+            tail.signal(SIGKILL)
+        }
+    }
+
     @Test func aNoticeSurvivesAnOutageAndACrash() async throws {
         try await with(["on": ["dead"]], status: 503) { server, receiver, scratch in
             let id = try #require(try await send(1, to: server).first)

@@ -96,7 +96,15 @@ import Testing
             _ = try await server.operation(id, reaching: "delivered")
             let patch = try #require(api.log().first { $0.method == .patch })
             #expect(patch.fields[.traceparent]?.hasPrefix("00-0af7651916cd43dd8448eb211c80319c-") == true)
-            try await eventually("its span") { spans(collector).contains { text($0, "rockpool.operation") == id } }
+            // The exchange, the queueing within it, and the attempt within that, which the upstream's request names.
+            try await eventually("its spans") { spans(collector).filter { text($0, "rockpool.operation") == id }.count == 3 }
+            let all = spans(collector).filter { text($0, "rockpool.operation") == id }
+            let exchange = try #require(all.first { $0["kind"] == 2 }), queued = try #require(all.first { $0["kind"] == 4 })
+            let attempt = try #require(all.first { $0["name"] == "PATCH replay" })
+            #expect(queued["parentSpanId"]?.string == exchange["spanId"]?.string)
+            #expect(attempt["parentSpanId"]?.string == queued["spanId"]?.string)
+            #expect(attempt["spanId"]?.string == patch.fields[.traceparent].flatMap { TraceContext($0) }?.spanID)
+            #expect(attempt["status"] == [:] && all.allSatisfy { $0["traceId"]?.string == "0af7651916cd43dd8448eb211c80319c" })
         }
     }
 }

@@ -45,6 +45,7 @@ struct StatusRoutes {
             "pending": .integer(waiting),
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
+            "lastFailed": try await lastFailed(of: counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
             "storage": .optional(
                 try await StorageWarning.words(cache: cache, data: data, minFree: active.configuration.storage.minFree)),
@@ -57,6 +58,18 @@ struct StatusRoutes {
         ]
         if let fleet = FleetRoutes.standing(of: data) { document["fleet"] = fleet }
         return document
+    }
+
+    /// The dead write that was accepted last, its cause, and the command that shows more.
+    private func lastFailed(of count: Int) async throws -> JSONValue {
+        guard count > 0, let operation = try await data.last(in: .dead)?.redacted else { return .null }
+        var notice = Notice(.dead, upstream: operation.upstream)
+        (notice.cause, notice.operations) = (operation.lastError, [operation.id])
+        return [
+            "operation": .string(operation.id), "upstream": .string(operation.upstream),
+            "method": .string(operation.request.method.rawValue), "url": .string(operation.request.url), "cause": .optional(notice.cause),
+            "next": .string(notice.next),
+        ]
     }
 
     private func row(for upstream: Upstream, reachability machine: Reachability?) -> JSONValue {

@@ -97,9 +97,7 @@ final class FleetMembership: Sendable {
             throw Ended(
                 description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
         }
-        if replica.settings.requiresSynchronous, !standing.isSynchronous {
-            throw Ended(description: "a commit does not wait for a standby (outbox.require_synchronous)")
-        }
+        try checkDurability(of: standing)
         try connection.run(
             "BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(SharedSchema.creation); COMMIT", within: .seconds(10))
         try checkTerms(on: connection)
@@ -109,13 +107,32 @@ final class FleetMembership: Sendable {
         replica.log.online(try server.connect(to: place), lease: lease, standing: standing)
         state.withLock { state in
             (state.facts.node, state.facts.name) = (replica.node, name)
-            (state.facts.survivesHost, state.facts.timeline) = (standing.isSynchronous, standing.timeline)
+            state.facts.timeline = standing.timeline
         }
         replica.logger.notice(
             "joined the fleet", metadata: ["node": "\(name)", "epoch": "\(lease.epoch)", "survives_host": "\(standing.isSynchronous)"])
         onJoin()
         notify(.joined)
         try keep(&lease, on: connection)
+    }
+
+    /// Compares what a commit survives with what is asked for. It may change while this node is connected.
+    private func checkDurability(of standing: SharedServer.Standing) throws {
+        if replica.settings.requiresSynchronous, !standing.isSynchronous {
+            let what = standing.isVolatile ? "the server runs with fsync = off" : "a commit does not wait for a standby"
+            throw Ended(description: "\(what) (outbox.require_synchronous)")
+        }
+        let before = state.withLock { state in
+            defer { (state.facts.survivesHost, state.facts.isVolatile) = (standing.isSynchronous, standing.isVolatile) }
+            return state.facts
+        }
+        if standing.isVolatile, !before.isVolatile {
+            replica.logger.warning("the fleet's database runs with fsync = off: an accepted write may not survive a power failure of its host")
+        }
+        if !before.node.isEmpty, before.survivesHost != standing.isSynchronous {
+            let now = standing.isSynchronous ? "a commit waits for a standby" : "a commit does not wait for a standby any more"
+            replica.logger.warning("what an accepted write survives has changed", metadata: ["now": "\(now)"])
+        }
     }
 
     /// Goes on with the lease that this process had, unless another node has fenced it; else takes a new epoch.
@@ -169,6 +186,7 @@ final class FleetMembership: Sendable {
                 }
                 lease.renewedAt = now
                 replica.log.renewed(lease)
+                try checkDurability(of: SharedServer.standing(of: connection) { self.clock().milliseconds })
                 renewsAt = now + NodeLease.interval
                 if hasExpired { notify(.expired) }
             }

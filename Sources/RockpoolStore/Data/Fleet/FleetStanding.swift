@@ -9,6 +9,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var absence: String?
     /// True if an acknowledged write survives the loss of the database's host.
     package var survivesHost = false
+    /// True if the database never waits for its disk (`fsync = off`).
+    package var isVolatile = false
     /// The number of promotions that the database has seen.
     package var timeline: Int64 = 0
     /// The number of live nodes, with this one.

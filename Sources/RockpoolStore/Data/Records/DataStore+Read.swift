@@ -40,6 +40,16 @@ extension DataStore {
         }
     }
 
+    /// Returns the operation in a state that was accepted last, without bodies; nil if there is none.
+    package func last(in state: OperationState) async throws -> QueuedWrite? {
+        try await reading { db in
+            try Row.fetchOne(
+                try db.cachedStatement(sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE state = ? ORDER BY seq DESC LIMIT 1"),
+                arguments: [state.rawValue]
+            ).map(OperationRow.operation(from:))
+        }
+    }
+
     /// Returns the number of operations that a filter selects, on all its pages.
     package func count(of filter: OperationFilter) async throws -> Int {
         var filter = filter
