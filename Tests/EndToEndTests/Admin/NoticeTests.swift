@@ -91,7 +91,7 @@ import Testing
             try await eventually("the tail", within: .seconds(2)) {
                 tail.output.split(separator: "\n").contains { line in
                     let one = try? JSONValue.parse(Array(line.utf8))
-                    return one?["verdict"] == "dead" && one?["next"]?.string == next && one?["why"]?.string?.contains(cause) == true
+                    return one?["verdict"] == "dead" && one?["next"]?.string == next && one?["error"]?.string == cause
                 }
             }
             let status = try await server.command("status")

@@ -145,7 +145,7 @@ struct ExampleWorld {
     /// The id of a new operation or conflict in the state that the example is about.
     private func id(for command: String, line: String) async throws -> String {
         if line.contains("identities") {
-            _ = try await world.send("GET", "/v1/notes/1", fields: ["Authorization: Bearer of-a-person"])
+            _ = try await world.send("GET", "/v1/notes?of=a-person", fields: ["Authorization: Bearer of-a-person"])
             return try await eventualValue("the identity") {
                 try await world.server.get("/v1/identities").json?["items"]?.array?.first?["id"]?.string
             }
