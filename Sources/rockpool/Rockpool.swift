@@ -18,7 +18,8 @@ struct Rockpool: AsyncParsableCommand {
               who fills the outbox          rockpool outbox summary
               free disk space               rockpool storage-cleanup --dry-run says how
               go offline for a flight       rockpool cache prefetch --file urls.txt --pin,
-                                            then: rockpool network offline
+                                            then: rockpool network offline;
+                                            and back: rockpool network auto
             """,
         version: Version.number,
         groupedSubcommands: [

@@ -28,7 +28,7 @@ struct World: Sendable {
         notify: JSONValue = [],
         _ body: (World) async throws -> Void
     ) async throws {
-        let api = try await NotesServer.start(seed: seed, settings: settings)
+        let api = try await NotesServer.start(port: FreePort.next(), seed: seed, settings: settings)
         do {
             var declared = ServerSettings(upstream: api.port, Self.upstream.merging(upstream), storage: storage, proxy: proxy)
             declared.cleanup = cleanup

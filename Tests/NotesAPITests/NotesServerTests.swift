@@ -52,7 +52,8 @@ import Testing
     }
 
     @Test func stopRefusesAndRestartBringsEverythingBack() async throws {
-        let server = try await NotesServer.start(seed: [["title": "kept"]])
+        // A port of the system's range could be given to another test while the server is stopped.
+        let server = try await NotesServer.start(port: FreePort.next(), seed: [["title": "kept"]])
         let port = server.port
         let hanging = Task { try await RawClient.exchange("GET /v1/slow?ms=60000 HTTP/1.1\r\nHost: n\r\n\r\n", port: port) }
         while server.log().isEmpty { await Task.yield() }

@@ -32,7 +32,9 @@ import Testing
         let texts = [AdminPage.index] + AdminPage.parts.values
         let asked = texts.flatMap { page -> [String] in
             let text = String(decoding: page.bytes, as: UTF8.self)
+            // Views are named, and fetched when they are first opened.
             return text.matches(of: /"(?:\/dashboard|\.)\/([a-z]+\.[a-z]+)"/).map { String($0.1) }
+                + text.matches(of: / file: "([a-z]+)"/).map { String($0.1) + ".js" }
         }
         #expect(Set(asked) == Set(AdminPage.parts.keys))
         for page in texts {

@@ -26,7 +26,7 @@ import Testing
         (new.dependsOn, new.group, new.noMerge, new.maySquash, new.action) = (["0"], "g", true, true, "publish")
         new.base = Conflict.Side(body: [1], contentType: "a/b", etag: "\"a\"")
         (new.baseETag, new.baseFetchedAt, new.conditionedOn, new.takesBase) = ("\"a\"", time.now, [1], true)
-        new.share = .unproved
+        (new.share, new.upstreamLimit) = (.unproved, .mb(1))
         return new
     }
 

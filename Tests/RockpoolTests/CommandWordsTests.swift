@@ -25,7 +25,7 @@ import Testing
 
     @Test func writesAreSummedUpByGroup() throws {
         func operation(_ id: Int, _ method: String, _ path: String, _ bytes: Int) -> String {
-            #"{"id":"\#(id)","state":"pending","method":"\#(method)","url":"https://a.test\#(path)","upstream":"a","bodyBytes":\#(bytes),"acceptedAt":"2026-01-0\#(id)T00:00:00Z"}"#
+            #"{"id":"\#(id)","state":"pending","method":"\#(method)","url":"https://a.test\#(path)","upstream":"a","userAgent":"till/7","bodyBytes":\#(bytes),"acceptedAt":"2026-01-0\#(id)T00:00:00Z"}"#
         }
         let list = [
             operation(1, "PUT", "/v1/notes/7?x=1", 10), operation(2, "PUT", "/v1/notes/8", 20), operation(3, "POST", "/v1/notes", 500),
@@ -34,7 +34,7 @@ import Testing
         let summary = OutboxSummary(of: report.items)
         #expect(summary.items.map(\.group.path) == ["/v1/notes", "/v1/notes/*"])
         #expect(summary.items.map(\.bodyBytes) == [500, 30] && summary.items.map(\.writes) == [1, 2])
-        #expect(summary.items.last?.oldest == "2026-01-01T00:00:00Z")
+        #expect(summary.items.last?.oldest == "2026-01-01T00:00:00Z" && summary.items.last?.userAgent == "till/7")
         #expect(OutboxSummary(of: []).tables.isEmpty)
     }
 }

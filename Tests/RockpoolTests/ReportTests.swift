@@ -88,13 +88,13 @@ import Testing
             "vacuum": {"ran": false, "why": "dry run", "pagesBefore": 3, "pagesAfter": 3}, "errors": ["EIO"]}
             """
         let shown = try lines(json, as: CleanupReportTable.self)
-        #expect(shown.first == "would remove  2 entries, 1.5 kB")
-        #expect(shown.contains("kept          3 entries, 4.0 kB"))
-        #expect(shown.contains("orphans       2 left by a crash"))
+        #expect(shown.first == "would remove   2 entries, 1.5 kB")
+        #expect(shown.contains("kept           3 entries, 4.0 kB"))
+        #expect(shown.contains("orphans        2 left by a crash"))
         #expect(!shown.contains { $0.hasPrefix("foreign") })
-        #expect(shown.contains("cache         2.0 kB → 500 B"))
-        #expect(shown.contains("vacuum        not run: dry run"))
-        #expect(shown.contains("error         EIO"))
+        #expect(shown.contains("cache on disk  2.0 kB → 500 B"))
+        #expect(shown.contains("vacuum         not run: dry run"))
+        #expect(shown.contains("error          EIO"))
         #expect(
             try lines(json.replacing("\"dryRun\": true", with: "\"dryRun\": false"), as: CleanupReportTable.self).first?.hasPrefix(
                 "removed  ") == true)
@@ -110,6 +110,21 @@ import Testing
                 == "01  parked (auth)  POST http://a/n         3  2026-11-21 08:00:00Z  –")
         #expect(try lines(operation, as: OperationReport.self).contains("state     parked (auth)"))
         #expect(try lines("{\"items\": []}", as: OperationListReport.self).count == 1)
+    }
+
+    @Test func `The way back from offline, and how long what was fetched can be read`() throws {
+        let network = #"{"mode": "offline", "upstreams": [{"name": "notes", "reachability": "offline", "mode": "offline"}]}"#
+        #expect(try lines(network, as: NetworkReport.self).last == "Next: send again, and what waits too: rockpool network auto")
+        let fetched = """
+            {"items": [{"url": "http://a/1", "status": 200, "stored": true, "bytes": 5, "pinned": true, "offlineUntil": "2026-12-27T00:00:00.000Z"},
+            {"url": "http://a/2", "status": 200, "stored": true, "bytes": 5, "pinned": false, "offlineUntil": null},
+            {"url": "http://a/3", "status": 200, "stored": false, "reason": "no-store", "bytes": 5, "pinned": false}], "stored": 2}
+            """
+        #expect(
+            try lines(fetched, as: PrefetchReport.self) == [
+                "URL         STATUS  SIZE  OFFLINE UNTIL         STORED", "http://a/1     200   5 B  2026-12-27 00:00:00Z  pinned",
+                "http://a/2     200   5 B  always                yes", "http://a/3     200   5 B  –                     no: no-store",
+            ])
     }
 
     @Test func `An answer that is something else is a failure, not a crash`() {

@@ -17,6 +17,6 @@ enum NamedID {
         let found = try await data.ids(kind, matching: name.lowercased(), limit: listed + 1)
         guard found.count > 1 else { return found.first ?? name }
         let shown = found.prefix(listed).joined(separator: ", ") + (found.count > listed ? ", …" : "")
-        throw Refusal.conflict("\(name) is a part of several ids: \(shown)")
+        throw Refusal.conflict("\(name) is a part of several ids; the beginning of an id is its time, so name its end: \(shown)")
     }
 }

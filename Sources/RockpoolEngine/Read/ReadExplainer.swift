@@ -73,7 +73,19 @@ package struct ReadExplainer: Sendable {
         guard decision == .none(.uriMiss), case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event else {
             return decision.why
         }
-        return "\(decision.why): its last answer was not stored (\(reason))"
+        return "\(decision.why): its last answer was not stored (\(Self.words(of: reason)))"
+    }
+
+    /// The reason in words, where it is what the answer or its request said.
+    private static func words(of reason: String) -> String {
+        switch Storability.Reason(rawValue: reason) {
+        case .noStore, .isPrivate: "the API said Cache-Control: \(reason)"
+        case .requestNoStore: "the request said Cache-Control: no-store"
+        case .varyStar: "the API said Vary: *"
+        case .setCookie: "it sets a cookie"
+        case .notCacheable: "nothing in it permits storing"
+        default: reason
+        }
     }
 
     /// True for a request that would be sent, if its upstream could be reached.

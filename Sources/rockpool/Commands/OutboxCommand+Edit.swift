@@ -37,7 +37,9 @@ extension OutboxCommand {
             var call = AdminCall(method: "PATCH", path: .operation(id))
             call.json = String(decoding: edit.serialized(), as: UTF8.self)
             let edited = try await client.send(call).decoded(as: OperationReport.self)
-            Display.output.print("\(id) is replaced by \(edited.id)\nNext: see its answer: rockpool outbox show \(edited.id)")
+            let waiting = edited.waiting.map { "It waits: \($0)\n" } ?? ""
+            Display.output.print(
+                "\(id) is replaced by \(edited.id)\n\(waiting)Next: see its answer, once it is sent: rockpool outbox show \(edited.id)")
             if let warning = edited.warning { Display.error.print("rockpool: warning: \(warning)".inOneLine) }
         }
 

@@ -10,8 +10,8 @@ extension OutboxCommand {
             discussion: .examples(
                 "rockpool outbox summary", "rockpool outbox summary --state all --format json",
                 after: """
-                    Ids within paths are shown as *. Without --state it counts what waits and what failed. CLIENT is the identity made from a \
-                    credential, as in rockpool identities ls.
+                    Ids within paths are shown as *. Without --state it counts what waits and what failed. PROGRAM is the User-Agent of one \
+                    of them. CLIENT is the identity made from a credential, as in rockpool identities ls; – is without one.
                     """))
         @OptionGroup var selection: OutboxSelection
         @OptionGroup var options: ReadingOptions

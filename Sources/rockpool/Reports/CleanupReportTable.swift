@@ -49,8 +49,8 @@ struct CleanupReportTable: TabularReport, Equatable {
         if let orphans, orphans > 0 { facts.append(("orphans", "\(orphans) left by a crash")) }
         if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign) files that are not Rockpool's, not changed")) }
         if let files {
-            facts.append(("cache", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
-            facts.append(("data", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))
+            facts.append(("cache on disk", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
+            facts.append(("data on disk", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))
         }
         if let vacuum { facts.append(("vacuum", .init(vacuum.text))) }
         if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }

@@ -14,6 +14,7 @@ struct NetworkReport: TabularReport, Equatable {
                     .init(upstream.bandwidth?.text ?? "–"),
                 ]
             })
-        return [.facts([("mode", .init(mode))]), list]
+        let next = mode == "offline" ? [[TextTable.Cell("Next: send again, and what waits too: rockpool network auto")]] : []
+        return [.facts([("mode", .init(mode))]), list, TextTable(columns: [.text("")], rows: next)]
     }
 }

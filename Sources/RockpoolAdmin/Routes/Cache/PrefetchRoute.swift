@@ -21,13 +21,24 @@ struct PrefetchRoute {
         }
         let wish = try Wish(body)
         let outcomes = await engine.prefetch(wish.urls, fields: wish.fields, pin: wish.pin)
-        return .json(["items": .array(outcomes.map(Self.json)), "stored": .integer(outcomes.count(where: \.isStored)), "next": .null])
+        var items: [JSONValue] = []
+        for outcome in outcomes { items.append(Self.json(of: outcome, offlineUntil: try await offlineUntil(outcome))) }
+        return .json(["items": .array(items), "stored": .integer(outcomes.count(where: \.isStored)), "next": .null])
     }
 
-    private static func json(of outcome: Prefetched) -> JSONValue {
+    /// The time until which the stored response is served while its upstream is away; nil without an end, or if nothing is stored.
+    private func offlineUntil(_ outcome: Prefetched) async throws -> Timestamp? {
+        guard outcome.isStored else { return nil }
+        let use = OfflineUse(active: engine.active, now: engine.now())
+        let ends = try await engine.cache.list(prefix: outcome.url, limit: 100).filter { $0.url == outcome.url }.map { use.end(of: $0) }
+        return ends.contains(nil) ? nil : ends.compactMap(\.self).max()
+    }
+
+    private static func json(of outcome: Prefetched, offlineUntil: Timestamp?) -> JSONValue {
         [
             "url": .string(outcome.url), "status": outcome.status.map { .integer($0) } ?? .null, "stored": .bool(outcome.isStored),
             "reason": .optional(outcome.reason), "bytes": .integer(outcome.bytes), "pinned": .bool(outcome.isPinned ?? false),
+            "offlineUntil": .time(offlineUntil),
         ]
     }
 

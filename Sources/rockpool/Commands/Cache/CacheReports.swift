@@ -159,6 +159,7 @@ struct PrefetchReport: TabularReport, Equatable, Encodable {
         var reason: String?
         var bytes: Int64
         var pinned: Bool
+        var offlineUntil: String?
     }
 
     var items: [Item]
@@ -169,11 +170,13 @@ struct PrefetchReport: TabularReport, Equatable, Encodable {
     var tables: [TextTable] {
         [
             TextTable(
-                columns: [.text("URL"), .number("STATUS"), .number("SIZE"), .text("STORED")],
+                columns: [.text("URL"), .number("STATUS"), .number("SIZE"), .text("OFFLINE UNTIL"), .text("STORED")],
                 rows: items.map { item in
+                    let until = item.stored ? item.offlineUntil.map { ForPeople.age($0) } ?? "always" : "–"
                     let kept = item.pinned ? "pinned" : "yes"
                     return [
                         .init(item.url), .init(item.status.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(item.bytes)),
+                        .init(until),
                         .init(item.stored ? [kept, item.reason].compactMap(\.self).joined(separator: ", ") : "no: \(item.reason ?? "")"),
                     ]
                 })

@@ -26,6 +26,7 @@ struct OperationReport: TabularReport, Hashable {
     var url: String
     var upstream: String?
     var client: String?
+    var userAgent: String?
     var bodyBytes: Int64?
     var entity: String?
     var lane: String?

@@ -16,6 +16,8 @@ struct OutboxSummary: TabularReport, Encodable, Equatable {
         var writes: Int
         var bodyBytes: Int64
         var oldest: String?
+        /// The program that sent one of them, as it calls itself.
+        var userAgent: String?
     }
 
     var items: [Row]
@@ -29,6 +31,7 @@ struct OutboxSummary: TabularReport, Encodable, Equatable {
             var row = rows[group] ?? Row(group: group, writes: 0, bodyBytes: 0, oldest: operation.acceptedAt)
             row.writes += 1
             row.bodyBytes += operation.bodyBytes ?? 0
+            row.userAgent = row.userAgent ?? operation.userAgent
             row.oldest = [row.oldest, operation.acceptedAt].compactMap(\.self).min()
             rows[group] = row
         }
@@ -44,12 +47,13 @@ struct OutboxSummary: TabularReport, Encodable, Equatable {
             TextTable(
                 columns: [
                     .number("WRITES"), .number("BODIES"), .text("STATE"), .text("UPSTREAM"), .text("REQUEST"), .text("OLDEST"),
-                    .text("CLIENT"),
+                    .text("PROGRAM"), .text("CLIENT"),
                 ],
                 rows: items.map { row in
                     [
                         "\(row.writes)", .init(ForPeople.bytes(row.bodyBytes)), .init(row.group.state), .init(row.group.upstream),
-                        "\(row.group.method) \(row.group.path)", .init(ForPeople.age(row.oldest)), .init(row.group.client ?? "–"),
+                        "\(row.group.method) \(row.group.path)", .init(ForPeople.age(row.oldest)),
+                        .init(row.userAgent ?? "–"), .init(row.group.client ?? "–"),
                     ]
                 }),
             .facts([("all", .init(total))]),
