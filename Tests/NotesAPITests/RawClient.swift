@@ -20,7 +20,8 @@ enum RawClient {
     static func exchange(_ text: String, port: Int) async throws -> String {
         let connection = try await RawConnection.open("127.0.0.1:\(port)")
         try await connection.send(text)
-        let received = try await connection.readToEnd()
+        // Beside tests that keep every thread busy an answer takes long.
+        let received = try await connection.readToEnd(within: .seconds(300))
         await connection.close()
         return received
     }

@@ -14,8 +14,12 @@ struct BundleRoutesTests {
         let body = #"{"urls": ["http://api.test/a", "http://api.test/no"], "pin": true, "headers": {"Accept-Language": "de"}}"#
         let answer = try await AdminDoor(pool).ask(.post, "/v1/cache/prefetch", body)
         #expect(answer.status == 200 && answer.json["stored"] == 1)
-        let stored: JSONValue = ["url": "http://api.test/a", "status": 200, "stored": true, "reason": .null, "bytes": 5, "pinned": true]
-        #expect(answer.json["items"]?.array?.first == stored)
+        let until = answer.json["items"]?.array?.first?["offlineUntil"] ?? .null
+        let stored: JSONValue = [
+            "url": "http://api.test/a", "status": 200, "stored": true, "reason": .null, "bytes": 5, "pinned": true, "offlineUntil": until,
+        ]
+        #expect(answer.json["items"]?.array?.first == stored && until.string.flatMap { RFC3339.parse($0) } != nil)
+        #expect(answer.json["items"]?.array?.last?["offlineUntil"] == .null)
         #expect(answer.json["items"]?.array?.last?["reason"] == "no-store" && answer.json["items"]?.array?.last?["pinned"] == false)
         #expect(pool.origin.sent.allSatisfy { $0.head.fields[.acceptLanguage] == "de" })
     }

@@ -34,7 +34,7 @@ import Testing
             let text = String(decoding: page.bytes, as: UTF8.self)
             // Views are named, and fetched when they are first opened.
             return text.matches(of: /"(?:\/dashboard|\.)\/([a-z]+\.[a-z]+)"/).map { String($0.1) }
-                + text.matches(of: / file: "([a-z]+)"/).map { String($0.1) + ".js" }
+                + text.matches(of: /\ file: "([a-z]+)"/).map { String($0.1) + ".js" }
         }
         #expect(Set(asked) == Set(AdminPage.parts.keys))
         for page in texts {

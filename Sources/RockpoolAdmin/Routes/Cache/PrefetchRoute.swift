@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
+import RockpoolStore
 
 struct PrefetchRoute {
     /// The most URLs of one call.
