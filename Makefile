@@ -48,12 +48,14 @@ test: $(if $(FILTER),deps,unit end-to-end)
 quick: lint build
 	$(SWIFT_TEST) --filter 'RockpoolCoreTests|RockpoolStoreTests' --skip SimulationTests
 
-## Runs the tests without a server process. Pure computation runs first, so that it does not slow down tests that wait.
+## Runs the tests without a server process. Pure computation runs first, and tests of files by themselves: neither slows down tests that wait.
 unit: deps clients
 	$(SWIFT_TEST) --filter RockpoolCoreTests --skip SimulationTests
 	$(SWIFT_TEST) --filter RockpoolEngineTests --no-parallel
 	$(SWIFT_TEST) --filter RockpoolNetworkTests --no-parallel
-	$(SWIFT_TEST) --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
+	$(SWIFT_TEST) --filter RockpoolStoreTests
+	$(SWIFT_TEST) --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests \
+		--skip RockpoolStoreTests
 
 ## Runs the release binary with real clients (SUITES: a regular expression), one test after the other; `.ci/end-to-end` runs several
 ## suites at once.
