@@ -34,7 +34,9 @@ import Testing
             let list = try await Terminal.run(["outbox", "ls"], on: world.server).output
             #expect(list.contains("the upstream has refused it") && list.contains(" ago") && list.contains(refused.suffix(8)), "\(list)")
             let status = try await Terminal.run(["status"], on: world.server).output
-            #expect(status.replacing(/\s+/, with: " ").contains("Next: see the write and its answer: rockpool outbox show \(refused)"), "\(status)")
+            #expect(
+                status.replacing(/\s+/, with: " ").contains("Next: see the write and its answer: rockpool outbox show \(refused)"),
+                "\(status)")
         }
     }
 
