@@ -37,6 +37,8 @@ const longest = 360;
 const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, redraw: () => draw(), say, go };
 /** The requested view; the drawn one with its data; the number of refreshes. */
 let current = null, drawn = null, turn = 0, opening = 0;
+/** Ends when what every view draws from is there. */
+let ready = Promise.resolve();
 
 async function open() {
   if (takeToken()) return open();
@@ -71,7 +73,7 @@ async function refresh() {
   const own = (turn += 1);
   const asked = current;
   try {
-    const found = await asked.view.load(asked, pool);
+    const [found] = await Promise.all([asked.view.load(asked, pool), ready]);
     if (own !== turn) return;
     drawn = { at: asked, data: found };
     draw();
@@ -199,12 +201,8 @@ async function start() {
     event.preventDefault();
     field.focus();
   });
-  try {
-    const [history] = await Promise.all([get("/v1/stats/history"), readStatus()]);
-    pool.history = history.items;
-  } catch {
-    // The view reports the error; the stream reconnects.
-  }
+  // At the same time as the view's own data. The view reports an error; the stream reconnects.
+  ready = Promise.all([get("/v1/stats/history"), readStatus()]).then(([history]) => { pool.history = history.items; }).catch(() => {});
   await open();
   listen();
   setInterval(draw, 15000);
