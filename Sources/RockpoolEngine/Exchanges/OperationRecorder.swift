@@ -46,8 +46,7 @@ package final class OperationRecorder: Sendable {
         for await id in changes {
             guard let write = try? await data.operation(id: id), isShownNow(write.state) else { continue }
             let document = try? await documents.documents(of: [write]).first
-            let cause = [write.reason?.rawValue, write.state == .delivered ? nil : write.lastError].compactMap(\.self)
-            let words = document?["waiting"]?.string ?? cause.joined(separator: ": ")
+            let words = document?["waiting"]?.string ?? write.reason?.rawValue ?? write.lastError ?? ""
             var kept = write
             kept.request.fields = RecordedExchange.Content.kept(write.request.fields, of: nil)
             kept.body = .none

@@ -11,7 +11,7 @@ enum Secrets {
         Array(try secret("install-key", in: directory).utf8)
     }
 
-    /// Returns 64 hexadecimal digits. Written to a temporary file and renamed, so that a crash never leaves a partial secret.
+    /// Returns 64 hexadecimal digits. A crash never leaves a partial secret.
     static func secret(_ name: String, in directory: String) throws -> String {
         let path = "\(directory)/\(name)"
         if let status = FileStatus.of(path) {
@@ -20,13 +20,7 @@ enum Secrets {
         }
         var random = SystemRandomNumberGenerator()
         let text = Digest.hex((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) })
-        let temporary = "\(path).new"
-        Paths.remove(temporary)
-        let file = try Descriptor.create(temporary)
-        try file.write(all: Array("\(text)\n".utf8))
-        try file.synchronize()
-        try Paths.move(temporary, to: path)
-        try Paths.synchronizeDirectory(directory)
+        try Paths.replace(name, in: directory, by: Array("\(text)\n".utf8))
         return text
     }
 }

@@ -19,6 +19,18 @@ enum Paths {
         guard unsafe Glibc.rename(path, target) == 0 else { throw FileError(call: "rename", path: path, code: errno) }
     }
 
+    /// Writes a whole file durably, in place of one that may be there. It is written to a temporary file, whose name begins with a dot, and
+    /// renamed, so that a crash leaves either the old or the new file.
+    static func replace(_ name: String, in directory: String, by bytes: [UInt8]) throws(FileError) {
+        let temporary = "\(directory)/.\(name).new"
+        remove(temporary)
+        let file = try Descriptor.create(temporary)
+        try file.write(all: bytes)
+        try file.synchronize()
+        try move(temporary, to: "\(directory)/\(name)")
+        try synchronizeDirectory(directory)
+    }
+
     /// - Returns: true if something was removed.
     @discardableResult
     static func remove(_ path: String) -> Bool { unsafe Glibc.unlink(path) == 0 }

@@ -59,13 +59,13 @@ package final class SiteStore: Sendable {
 
     package func record(of site: String) -> SiteRecord? { records.withLock { $0[site] } }
 
-    /// Keeps a report, unless a newer one is known. Written to a temporary file and renamed, so that a crash leaves one of the two.
+    /// Keeps a report, unless a newer one is known. A crash leaves one of the two.
     /// - Returns: false if a newer one is known.
     /// - Throws: `FileError`; the old one is kept then.
     package func keep(_ record: SiteRecord) throws -> Bool {
         try records.withLock { records in
             guard records[record.site]?.yields(toSentAt: record.sentAt) ?? true else { return false }
-            try Self.write(record.document.serialized(), to: "\(record.site).json", in: directory + "/sites")
+            try Paths.replace("\(record.site).json", in: directory + "/sites", by: record.document.serialized())
             records[record.site] = record
             return true
         }
@@ -84,18 +84,8 @@ package final class SiteStore: Sendable {
         guard known.count < siteLimit else { throw CannotAdd(description: "\(siteLimit) sites are known, the most there can be") }
         var random = SystemRandomNumberGenerator()
         let secret = "whsec_" + Base64.encode((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) })
-        try write(Array("\(secret)\n".utf8), to: site, in: directory + "/secrets")
+        // A site's name does not begin with a dot, as that of the temporary file does.
+        try Paths.replace(site, in: directory + "/secrets", by: Array("\(secret)\n".utf8))
         return secret
-    }
-
-    private static func write(_ bytes: [UInt8], to name: String, in directory: String) throws(FileError) {
-        // A dot is not the first character of a site.
-        let temporary = "\(directory)/.\(name).new"
-        Paths.remove(temporary)
-        let file = try Descriptor.create(temporary)
-        try file.write(all: bytes)
-        try file.synchronize()
-        try Paths.move(temporary, to: "\(directory)/\(name)")
-        try Paths.synchronizeDirectory(directory)
     }
 }
