@@ -43,6 +43,7 @@ package final class Engine: Sendable {
     let outbound: OutboundWrites
     package let commands: OutboxCommands
     package let fastPath: FastPath
+    package let relays: Relays
     /// The passwords of the proxy's clients; nil if it admits every client.
     package let proxyPasswords: ProxyPasswords?
     let finalFields: FinalFields
@@ -109,6 +110,9 @@ package final class Engine: Sendable {
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
             overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, ring: exchanges, now: now)
+        relays = Relays(
+            cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, active: active,
+            ring: exchanges, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
@@ -150,6 +154,7 @@ package final class Engine: Sendable {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var exchange = exchange
+        let moment = relays.moment(of: exchange)
         let span = traces.begin(&exchange.request.fields)
         await gateways.receive(&exchange)
         var reply = await answer(exchange, &trace)
@@ -157,6 +162,7 @@ package final class Engine: Sendable {
         await gateways.complete(&reply, to: exchange)
         if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
+        relays.learn(from: exchange, reply, since: moment)
         let took = ContinuousClock.now - began
         statistics.count(trace, took: took)
         let (final, head, fields) = (trace, reply.head, exchange.request.fields)

@@ -57,6 +57,9 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_hot_hits_total", kind: .counter, help: "Hits answered by the fast path; also counted as hits.",
             value: statistics.hotHits)
+        metrics.add(
+            "rockpool_requests_relayed_total", kind: .counter,
+            help: "Responses passed on without the read pipeline; also counted by their verdict.", value: statistics.relays)
         let latencies = statistics.latencies
         metrics.add(
             "rockpool_request_duration_seconds", help: "Time from a request's head to its response's head, by verdict.",

@@ -15,6 +15,7 @@ package final class Statistics: Sendable {
     /// Hits and stale responses served before an exchange was created; atomic numbers, so that they take no lock.
     private let hot = Atomic<Int>(0)
     private let hotStale = Atomic<Int>(0)
+    private let relayed = Atomic<Int>(0)
 
     /// Bytes by upstream.
     package let traffic = Traffic()
@@ -55,6 +56,12 @@ package final class Statistics: Sendable {
 
     /// Hits served from hot replies; `hit` includes them.
     package var hotHits: Int { hot.load(ordering: .relaxed) }
+
+    /// Responses that were passed on without the read pipeline; the counts by verdict include them.
+    package var relays: Int { relayed.load(ordering: .relaxed) }
+
+    /// Counts a response that was passed on without the read pipeline.
+    func countRelay() { relayed.wrappingAdd(1, ordering: .relaxed) }
 
     /// Counts one hot hit, or one stale response that was sent the same way.
     package func countHot(isStale: Bool) {

@@ -10,6 +10,10 @@ import Synchronization
 package struct PlainCopy: Sendable {
     fileprivate let arrival: PlainArrival
 
+    /// The head.
+    var head: ByteBuffer { ByteBuffer(bytes: arrival[0..<arrival.request.length]) }
+    var listener: String { arrival.listener }
+
     /// - Parameters:
     ///   - bytes: Readable from the request's first byte on.
     ///   - last: The last credential of the connection.

@@ -247,7 +247,7 @@ package final class ReadPipeline: Sendable {
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection, mayShare: context.mayShare(head), route: context.plan.route,
-                forClient: !context.isBehind,
+                early: context.exchange.early, forClient: !context.isBehind,
                 interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)
@@ -283,7 +283,9 @@ package final class ReadPipeline: Sendable {
             if forwarding.selected != nil, let (head, body) = fetched.part(for: context.request) {
                 return Reply(head: head, body: body, trace: context.trace)
             }
-            return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
+            var reply = Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
+            if forwarding.found.isEmpty { reply.passed = context.passed(by: fetched) }
+            return reply
         case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
         }
     }

@@ -23,6 +23,10 @@ package struct Exchange: Sendable {
     package var forwarded: HTTPFields = [:]
     /// The key that signs the request anew, because its own signature was made with that key.
     package var signer: SigV4Signer?
+    /// The request's bytes, if it is a plain one.
+    package var plain: PlainCopy?
+    /// The response to the same request, if a relay has it.
+    package var early: EarlyAnswer?
     /// Runs the request's tasks; nil for the shared threads.
     package var executor: (any TaskExecutor)?
     /// Passes an interim (1xx) response on to the client.

@@ -11,6 +11,8 @@ package struct OriginReply: Sendable {
     package var wire: WireEvidence?
     /// The clock of the transfer, if it has one.
     package var clock: TransferClock?
+    /// The request as it was sent.
+    var request: OutboundRequest?
 
     package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil, clock: TransferClock? = nil) {
         self.head = head

@@ -52,12 +52,13 @@ package final class UpstreamClient: Sendable {
     /// - Parameters:
     ///   - mayShare: True for a read that another gateway of the site may answer.
     ///   - isPaid: True if the budget has counted the request already.
+    ///   - early: The answer to the same request, if it was sent already.
     ///   - forClient: False for requests that no client waits for.
     ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, forClient: Bool = true,
+        mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, forClient: Bool = true,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
@@ -82,7 +83,9 @@ package final class UpstreamClient: Sendable {
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())
         if !isPaid { budgets.spend(upstream, now: now()) }
         do {
-            var reply = try await origin.send(request)
+            var reply: OriginReply
+            if let answer = early?.take(for: request) { reply = try answer.get() } else { reply = try await origin.send(request) }
+            reply.request = request
             // Once more at its end: an answer of a gateway from the time between may lack it.
             if !head.method.isSafe { parents.noteWrite(to: head.origin) }
             budgets.learn(from: reply.head, of: upstream, now: now())

@@ -47,11 +47,15 @@ package final class Listeners: Sendable {
             limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
         let dialer = TunnelDialer(
             engine: engine, resolver: AddressResolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
-        engine.upstreams.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
+        let relays = RelayPools(resolver: dialer.resolver)
+        engine.upstreams.onSwitchedOff { [tunnels = dialer.tunnels] origin in
+            tunnels.end(to: origin)
+            relays.end(to: origin)
+        }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
-            dialer: dialer, descriptors: descriptors)
+            dialer: dialer, relays: relays, descriptors: descriptors)
         var channels: [any Channel] = []
         do {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)
@@ -113,6 +117,7 @@ private struct Opening: Sendable {
     let logger: Logger
     let contexts: LeafContexts
     let dialer: TunnelDialer
+    let relays: RelayPools
     let descriptors: DescriptorGauge
 
     func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
@@ -171,8 +176,8 @@ private struct Opening: Sendable {
             resolution: TargetResolution(
                 role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "",
                 ownPorts: ownPorts),
-            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, contexts: contexts,
-            logger: logger)
+            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, relays: relays,
+            contexts: contexts, logger: logger)
         if case .transparent = role { return RedirectedConnection.begin(on: channel, service: service, open: open) }
         return channel.eventLoop.makeCompletedFuture { try service.begin(on: channel, role: role, open: open) }
     }

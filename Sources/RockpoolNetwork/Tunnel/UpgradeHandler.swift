@@ -69,8 +69,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         received.writeBuffer(&bytes)
         do {
             while let end = received.readableBytesView.firstIndex(of: 10), let line = received.readBytes(end: end) {
-                let step = try unsafe line.withUnsafeBytes { bytes throws(Refusal) in try unsafe heads.receive(bytes) }
-                if case .final(let head, let length, _) = step { return finish(head, length: length, context: context) }
+                if case .final(let head, let length, _) = try heads.receive(line) { return finish(head, length: length, context: context) }
             }
             if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {
                 throw Refusal.badGateway("head too large")

@@ -45,21 +45,21 @@ struct ResponseHeads {
     /// Processes one line with its line end. Lines after the final head are trailers, which are never stored.
     ///
     /// Throws `Refusal` (502) for a head that an upstream may not send.
-    mutating func receive(_ line: UnsafeRawBufferPointer) throws(Refusal) -> Step {
+    mutating func receive(_ line: [UInt8]) throws(Refusal) -> Step {
         guard !isDone else {
             // libcurl keeps every line in memory until the answer ends.
             trailerBytes += Int64(line.count)
             guard trailerBytes <= Self.headLimit.bytes else { throw .badGateway("the trailers are longer than \(Self.headLimit)") }
-            unsafe takeTrailer(Array(line))
+            takeTrailer(line)
             return .more
         }
         // Of a stream that ends during its upload, libcurl 7.88 passes the trailers before the head.
-        if acceptsTrailers, !hasBegun, unsafe !line.starts(with: Array("HTTP/".utf8)) {
-            unsafe takeTrailer(Array(line))
+        if acceptsTrailers, !hasBegun, !line.starts(with: Array("HTTP/".utf8)) {
+            takeTrailer(line)
             return .more
         }
         hasBegun = true
-        guard let head = try unsafe lines.take(Array(line)) else { return .more }
+        guard let head = try lines.take(line) else { return .more }
         if head.status == 101, allowsUpgrade {
             isDone = true
             return .final(head, length: 0, isChunked: false)

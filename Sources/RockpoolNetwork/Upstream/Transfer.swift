@@ -62,7 +62,7 @@ final class Transfer: @unchecked Sendable {
     func receiveLine(_ line: UnsafeRawBufferPointer) -> Int {
         lastProgress = .now
         do {
-            switch unsafe try heads.receive(line) {
+            switch unsafe try heads.receive(Array(line)) {
             case .more: break
             case .interim(let head): request.interim(head)
             case .final(let head, let length, let isChunked):

@@ -32,6 +32,12 @@ extension CacheStore {
         use(reply.entry)
     }
 
+    /// Returns the places of keys, and of a credential, for `isUnchanged`.
+    package func slots(of keys: [String], credential: String?) -> [Int] { MemoryTier.slots(of: keys, credential: credential) }
+
+    /// True if nothing was stored or removed at `slots` since `moment` (`hotMoment`).
+    package func isUnchanged(_ slots: [Int], since moment: UInt64) -> Bool { memory.isUnchanged(slots, since: moment) }
+
     /// Discards the hot replies for a credential. Call it when the credential is found to belong to another principal.
     package func forgetHot(ofCredential name: String) { memory.forgetHot(ofCredential: name) }
 

@@ -26,6 +26,8 @@ package final class DataStore: Sendable {
     let lock: StoreLock
     let database: StoreDatabase
     let queue: CommitQueue
+    /// True if this database is a replica of a fleet's.
+    package var isOfFleet: Bool { replica != nil }
     /// This database as a replica of a fleet's; nil without a fleet.
     let replica: (any FleetMember)?
     let footprint: Footprint

@@ -11,14 +11,13 @@ struct ResponseHeadsTests {
         var steps: [String] = []
         for line in text.utf8.split(separator: 10, omittingEmptySubsequences: false).dropLast() {
             do {
-                let step = try (Array(line) + [10]).withUnsafeBytes { try heads.receive($0) }
-                switch step {
+                switch try heads.receive(Array(line) + [10]) {
                 case .more: break
                 case .interim(let head): steps.append("\(head.status)")
                 case .final(let head, let length, _): steps.append("final \(head.status) \(length.map(String.init) ?? "-")")
                 }
             } catch {
-                steps.append("\((error as? Refusal)?.status ?? 0)")
+                steps.append("\(error.status)")
                 break
             }
         }

@@ -24,8 +24,11 @@ package struct ChunkReader: Sendable {
 
     /// Reads `bytes` and calls `data` with each range of body data in order. Bytes after the end of the body are not read.
     ///
+    /// - Returns: the number of bytes read.
+    ///
     /// Throws `Refusal` (502) for a byte that the syntax does not allow at its position.
-    package mutating func read(_ bytes: Span<UInt8>, _ data: (Range<Int>) -> Void) throws(Refusal) {
+    @discardableResult
+    package mutating func read(_ bytes: Span<UInt8>, _ data: (Range<Int>) -> Void) throws(Refusal) -> Int {
         do { _ = try meter.read(bytes) } catch { throw .badGateway(error.detail) }
         var index = 0
         while index < bytes.count, place != .end {
@@ -39,6 +42,7 @@ package struct ChunkReader: Sendable {
             try step(bytes[index])
             index += 1
         }
+        return index
     }
 
     private mutating func step(_ byte: UInt8) throws(Refusal) {

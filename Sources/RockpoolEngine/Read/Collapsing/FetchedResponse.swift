@@ -32,6 +32,8 @@ struct FetchedResponse: Sendable {
     var fetchedStatus: Int?
     /// The response as stored, and its key; nil if it is not stored.
     var copy: (response: StoredResponse, key: CacheKey)?
+    /// The request as it was sent; nil for a stored response.
+    var request: OutboundRequest?
     /// True if the next response will probably not be stored either.
     var isLastingRefusal = false
     /// The reason why it is not stored, if it is worth reporting in `Cache-Status`.
@@ -43,6 +45,7 @@ struct FetchedResponse: Sendable {
     init(alone received: OriginReply, detail: String? = nil) {
         self.init(
             head: received.head, length: received.length, body: .alone(received.body), claim: LeaderBody(received.body), detail: detail)
+        request = received.request
     }
 
     init(

@@ -33,6 +33,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var knownClientLocal: Bool?
     /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
+    /// The response to the request that the decoder receives next, if a relay has it.
+    var early: EarlyAnswer?
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
@@ -270,6 +272,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
         exchange.gateway = passage?.address
+        if wire != .stream { (exchange.plain, exchange.early) = (arriving, early) }
+        for head in early?.interim ?? [] { sendInterim(head, exchange: number) }
+        early = nil
         // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         exchange.executor = executor
@@ -298,7 +303,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         }
     }
 
-    private func isClientLocal(_ channel: any Channel) -> Bool {
+    func isClientLocal(_ channel: any Channel) -> Bool {
         let isLocal = knownClientLocal ?? channel.isClientLocal
         knownClientLocal = isLocal
         return isLocal

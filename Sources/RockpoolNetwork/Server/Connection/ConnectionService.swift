@@ -14,6 +14,7 @@ struct ConnectionService: Sendable {
     /// The proxy's name in `Via`, unique per instance.
     let viaName: String
     let dialer: TunnelDialer
+    let relays: RelayPools
     /// Certificates for decrypted tunnels.
     let contexts: LeafContexts
     let logger: Logger

@@ -23,18 +23,46 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var blankLine = 0
     private var lastCredential = LastCredential()
     private let recent: RecentMessages
+    private let pool: RelayPool
+    private var context: ChannelHandlerContext?
+    /// The exchange that a relay answers now.
+    private var relayed: RelayedRequest?
+    /// Bytes that were received while it runs.
+    private var held = ByteBuffer()
 
     init(_ connection: ConnectionHandler, on loop: any EventLoop) {
         self.connection = connection
         recent = connection.service.engine.fastPath.recentMessages(of: loop)
+        pool = connection.service.relays.pool(of: loop)
         engine = connection.service.engine
         limits = connection.service.limits
         listener = connection.service.resolution.listener
         isOn = connection.service.answersAtOnce
     }
 
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
+        if relayed != nil { held.writeBuffer(&bytes) } else { receive(bytes, context: context) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        relayed?.exchange.cancel()
+        relayed = nil
+        context.fireChannelInactive()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        context.fireChannelWritabilityChanged()
+        guard context.channel.isWritable, let relayed else { return }
+        if relayed.isComplete { end(relayed, isComplete: true) } else { relayed.exchange.resume() }
+    }
+
+    private func receive(_ received: ByteBuffer, context: ChannelHandlerContext) {
+        var bytes = received
         var plain: PlainCopy?
         if isBetweenRequests, isOn {
             let before = bytes.readableBytes
@@ -49,7 +77,12 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
                 connection.isIdleAgain(context: context)
                 if bytes.readableBytes == 0 { return }
             }
+            if beginsRelay(bytes, context: context) { return }
         }
+        decode(bytes, after: plain, context: context)
+    }
+
+    private func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, context: ChannelHandlerContext) {
         // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
         // beginning of a head or a body, and the next bytes are not a new request.
         let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
@@ -97,6 +130,37 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         return span.count
     }
 
+    // MARK: relays
+
+    /// Sends a plain request by its rule, if there is one and a connection for it.
+    private func beginsRelay(_ bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
+        guard connection.mayAnswerAtOnce(context: context),
+            let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits), request.length == bytes.readableBytes,
+            let rule = engine.relays.rule(
+                for: request, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
+            let way = pool.take(to: RelayDestination(rule.request), timeout: rule.request.timeouts.connect)
+        else { return false }
+        let number = connection.beginRelay(context: context)
+        let exchange = RelayedExchange(by: rule, on: way, for: self, relays: engine.relays, loop: context.eventLoop)
+        relayed = RelayedRequest(number: number, bytes: bytes, request: request, exchange: exchange)
+        exchange.start()
+        return true
+    }
+
+    private func end(_ relayed: RelayedRequest, isComplete: Bool) {
+        self.relayed = nil
+        connection.finishExchange(relayed.number, staysOpen: isComplete ? true : nil)
+        receiveHeld()
+    }
+
+    /// Processes what was received while a relay answered.
+    private func receiveHeld() {
+        guard held.readableBytes > 0, let context else { return }
+        let bytes = held
+        held = ByteBuffer()
+        receive(bytes, context: context)
+    }
+
     /// Returns the reply to the request at the start of `bytes`, and consumes the request. Without a reply nothing is consumed, and `plain`
     /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
@@ -114,5 +178,38 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             bytes.moveReaderIndex(forwardBy: request.length)
         }
         return reply
+    }
+}
+
+/// The request that a relay answers.
+private struct RelayedRequest {
+    let number: Int
+    let bytes: ByteBuffer
+    let request: FastPathRequest
+    let exchange: RelayedExchange
+    /// True if the reply is complete, and waits for the client to take it.
+    var isComplete = false
+}
+
+extension FastPathHandler: RelayClient {
+    var takesMore: Bool { context?.channel.isWritable ?? false }
+
+    func send(_ bytes: ByteBuffer) {
+        guard let context else { return }
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+    }
+
+    func relayEnded(isComplete: Bool) {
+        guard let relayed else { return }
+        if isComplete, !takesMore { self.relayed?.isComplete = true } else { end(relayed, isComplete: isComplete) }
+    }
+
+    func handOver(_ early: EarlyAnswer?) {
+        guard let relayed, let context else { return }
+        self.relayed = nil
+        connection.endRelay(early: early)
+        let plain = PlainCopy(relayed.request, in: relayed.bytes, listener: listener, last: &lastCredential)
+        decode(relayed.bytes, after: plain, context: context)
+        receiveHeld()
     }
 }

@@ -18,11 +18,7 @@ enum ReplyFraming: Equatable {
 enum HeadSerializer {
     /// Appends status line, fields, framing and the blank line.
     static func write(_ head: ResponseHead, framing: ReplyFraming, connection: String?, into buffer: inout ByteBuffer) {
-        buffer.writeStaticString("HTTP/1.1 ")
-        buffer.writeString(String(head.status))
-        buffer.writeInteger(UInt8(ascii: " "))
-        buffer.writeString(HTTPResponseStatus(statusCode: head.status).reasonPhrase)
-        buffer.writeStaticString("\r\n")
+        writeStatusLine(head.status, into: &buffer)
         for field in head.fields where field.name != .contentLength && field.name != .transferEncoding && field.name != .connection {
             write(field, into: &buffer)
         }
@@ -32,6 +28,15 @@ enum HeadSerializer {
         case .chunked: buffer.writeStaticString("Transfer-Encoding: chunked\r\n")
         }
         if let connection { buffer.writeString("Connection: \(connection)\r\n") }
+        buffer.writeStaticString("\r\n")
+    }
+
+    /// Appends the first line.
+    static func writeStatusLine(_ status: Int, into buffer: inout ByteBuffer) {
+        buffer.writeStaticString("HTTP/1.1 ")
+        buffer.writeString(String(status))
+        buffer.writeInteger(UInt8(ascii: " "))
+        buffer.writeString(HTTPResponseStatus(statusCode: status).reasonPhrase)
         buffer.writeStaticString("\r\n")
     }
 

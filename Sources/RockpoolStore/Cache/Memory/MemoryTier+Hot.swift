@@ -32,7 +32,7 @@ extension MemoryTier {
     ///   - credential: the name of the credential that it was chosen for; nil without one.
     func keep(_ reply: FastPathReply, sibling: CacheKey, credential: String?, since moment: UInt64) {
         let key = reply.entry.key.text
-        let slots = [State.slot(sibling.text)] + (credential.map { [State.slot(ofCredential: $0)] } ?? [])
+        let slots = Self.slots(of: [sibling.text], credential: credential)
         withState { state in
             guard state.isUnchanged([State.slot(key)] + slots, since: moment), var item = state.items[key],
                 item.bodies[reply.entry.id] != nil
@@ -60,6 +60,12 @@ extension MemoryTier {
             state.touch(key)
         }
     }
+
+    static func slots(of keys: [String], credential: String?) -> [Int] {
+        keys.map { State.slot($0) } + (credential.map { [State.slot(ofCredential: $0)] } ?? [])
+    }
+
+    func isUnchanged(_ slots: [Int], since moment: UInt64) -> Bool { withState { $0.isUnchanged(slots, since: moment) } }
 
     /// Discards the hot replies for a credential, which belongs to another principal from now on.
     func forgetHot(ofCredential name: String) {

@@ -1,0 +1,163 @@
+// What the responses to a repeated request have in common, so that the next one can be passed on without parsing its fields
+// (docs/architecture.md#relays).
+package import HTTPTypes
+
+/// The head of a response that the read pipeline has passed on, as a pattern for the heads that follow.
+///
+/// A head matches if it has the same lines in the same order, but for the values of `RelayFields.free`. The decision about a response that
+/// says `no-store` does not depend on those, so the pipeline would pass on every response that matches, with the same fields added.
+package struct RelayTemplate: Sendable {
+    private enum Line: Sendable {
+        /// A line as it was received, with its line end.
+        case fixed([UInt8])
+        /// A line whose value may differ: its name in lower case, and what the value is about.
+        case free([UInt8], RelayFields.Role)
+    }
+
+    private let lines: [Line]
+    /// The field lines of each reply, without those of `RelayFields.free` and without framing.
+    package let fieldLines: [UInt8]
+    /// True if the response has no `Date`, so that each reply gets one.
+    package let addsDate: Bool
+    package let status: Int
+    /// The fields in `fieldLines`.
+    package let fields: HTTPFields
+
+    /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a field whose
+    /// treatment depends on its value.
+    ///
+    /// - Parameters:
+    ///   - head: the head as it was received, with its blank line. The response gate has accepted it.
+    ///   - reply: what the client received for it.
+    package init?(of head: [UInt8], answeredBy reply: ResponseHead) {
+        guard (200...299).contains(reply.status), reply.status != 204, reply.status != 206, CacheControl(reply.fields).noStore
+        else { return nil }
+        var lines: [Line] = []
+        var values: [[UInt8]: [[UInt8]]] = [:]
+        var (isChunked, hasLength) = (false, false)
+        for (index, line) in RelayFields.lines(of: head).enumerated() {
+            if index == 0 {
+                guard line.starts(with: Array("HTTP/1.1 ".utf8)) else { return nil }
+                lines.append(.fixed(line))
+                continue
+            }
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+            let name = line[..<colon].map(FieldByte.lowercased)
+            let value = line[(colon + 1)..<(line.count - 2)].trimmed
+            let role = RelayFields.role(of: name)
+            switch role {
+            case .fixed: lines.append(.fixed(line))
+            case .free:
+                lines.append(.free(name, role))
+                values[name, default: []].append(value)
+            case .length:
+                guard !hasLength, RelayFields.length(value) != nil else { return nil }
+                hasLength = true
+                lines.append(.free(name, role))
+            case .coding:
+                guard !isChunked, value.map(FieldByte.lowercased) == Array("chunked".utf8) else { return nil }
+                isChunked = true
+                lines.append(.fixed(line))
+            case .connection: lines.append(.free(name, role))
+            case .obstacle: return nil
+            }
+        }
+        guard isChunked != hasLength else { return nil }
+        let kept = reply.fields.filter { !RelayFields.isLeftOut($0.name) }
+        var addsDate = false
+        for field in reply.fields where RelayFields.role(of: Array(field.name.canonicalName.utf8)) == .free {
+            let name = Array(field.name.canonicalName.utf8)
+            if values[name] == nil, field.name == .date { addsDate = true } else if values[name] == nil { return nil }
+        }
+        for (name, received) in values {
+            guard let name = HTTPField.Name(String(decoding: name, as: UTF8.self)) else { return nil }
+            guard reply.fields.filter({ $0.name == name }).map(\.valueBytes) == received else { return nil }
+        }
+        fieldLines = kept.flatMap { Array($0.name.rawName.utf8) + [0x3A, 0x20] + $0.valueBytes + [0x0D, 0x0A] }
+        (self.lines, self.addsDate) = (lines, addsDate)
+        (status, fields) = (reply.status, HTTPFields(kept))
+    }
+}
+
+extension RelayTemplate {
+    /// A head that matches.
+    package struct Match: Sendable {
+        /// Bytes of the head, with its blank line.
+        package fileprivate(set) var headLength = 0
+        /// The declared length of the body; nil for the chunked coding.
+        package fileprivate(set) var length: Int64?
+        /// True if the connection ends with the response.
+        package fileprivate(set) var closes = false
+        /// The lines that the client receives as they are, with their line ends.
+        package fileprivate(set) var passed: [Range<Int>] = []
+    }
+
+    package enum Result: Sendable {
+        case matches(Match)
+        /// More bytes are needed.
+        case incomplete
+        case differs
+    }
+
+    /// Compares the head at the start of `bytes`.
+    package func compare(_ bytes: Span<UInt8>) -> Result {
+        var match = Match()
+        var place = 0
+        for line in lines {
+            switch line {
+            case .fixed(let expected):
+                let available = min(expected.count, bytes.count - place)
+                for index in 0..<available where bytes[place + index] != expected[index] { return .differs }
+                guard available == expected.count else { return .incomplete }
+                place += available
+            case .free(let name, let role):
+                let start = place
+                guard bytes.count - place > name.count else { return .incomplete }
+                guard PlainFields.isEqual(bytes, at: place, to: name), bytes[place + name.count] == UInt8(ascii: ":") else {
+                    return .differs
+                }
+                place += name.count + 1
+                let value = place
+                while place < bytes.count, isValueByte(bytes[place]) { place += 1 }
+                guard bytes.count - place >= 2 else { return .incomplete }
+                guard bytes[place] == 0x0D, bytes[place + 1] == 0x0A, take(bytes, value..<place, of: name, as: role, into: &match)
+                else { return .differs }
+                place += 2
+                if role == .free { match.passed.append(start..<place) }
+            }
+        }
+        guard bytes.count - place >= 2 else { return .incomplete }
+        guard bytes[place] == 0x0D, bytes[place + 1] == 0x0A else { return .differs }
+        match.headLength = place + 2
+        return .matches(match)
+    }
+
+    /// Visible characters, spaces, tabs and obs-text (RFC 9110 §5.5).
+    @inline(__always) private func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
+
+    /// Evaluates a value that concerns the framing or the connection; false if it is not a usual one.
+    private func take(
+        _ bytes: Span<UInt8>, _ range: Range<Int>, of name: [UInt8], as role: RelayFields.Role, into match: inout Match
+    ) -> Bool {
+        switch role {
+        case .length:
+            match.length = RelayFields.length(range.map { bytes[$0] }[...].trimmed)
+            return match.length != nil
+        case .connection where name != RelayFields.keepAlive:
+            let value = range.map { FieldByte.lowercased(bytes[$0]) }[...].trimmed
+            match.closes = value == RelayFields.close
+            return match.closes || value == RelayFields.keepAlive
+        default: return true
+        }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// Without spaces and tabs around it.
+    fileprivate var trimmed: [UInt8] {
+        var rest = self
+        while let first = rest.first, first == 0x20 || first == 0x09 { rest.removeFirst() }
+        while let last = rest.last, last == 0x20 || last == 0x09 { rest.removeLast() }
+        return Array(rest)
+    }
+}

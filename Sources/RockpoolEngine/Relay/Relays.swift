@@ -1,0 +1,149 @@
+// The requests that are passed on without the read pipeline: learned from it, and forgotten with whatever they stand on
+// (docs/architecture.md#relays).
+import HTTPTypes
+package import NIOCore
+package import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The rules of the relays. The pipeline shows twice how it treats a request: what it sends, then what it makes of the response. While nothing
+/// of that can have changed, equal requests with matching responses need no pipeline.
+package final class Relays: Sendable {
+    /// Maximum number of rules; above it all are learned anew.
+    private static let limit = 1024
+    /// The time after which a rule is learned anew.
+    private static let lifetime = TimeSpan.seconds(5)
+
+    private let cache: CacheStore
+    private let data: DataStore
+    private let reachability: ReachabilityTable
+    private let statistics: Statistics
+    private let overlay: WriteOverlay
+    private let active: ActiveConfiguration
+    private let ring: ExchangeRing
+    private let now: @Sendable () -> Timestamp
+    private let rules = Mutex<[Int: RelayRule]>([:])
+
+    init(
+        cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
+        active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
+    ) {
+        (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
+        (self.overlay, self.active, self.ring, self.now) = (overlay, active, ring, now)
+    }
+
+    // MARK: use
+
+    /// Returns the rule for a plain request; nil if the request needs the full path. Callable on an event loop.
+    ///
+    /// - Parameter bytes: Readable from the request's first byte on.
+    package func rule(
+        for request: FastPathRequest, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool
+    ) -> RelayRule? {
+        guard !request.isHead else { return nil }
+        let head = bytes.readableBytesUInt8Span.extracting(0..<request.length)
+        let hash = Self.hash(head, listener)
+        guard let rule = rules.withLock({ $0[hash] }), rule.isFor(head, at: listener, isLocalClient: isLocalClient) else { return nil }
+        guard isValid(rule) else {
+            rules.withLock { $0[hash] = nil }
+            return nil
+        }
+        return rule
+    }
+
+    private func isValid(_ rule: RelayRule) -> Bool {
+        let (validity, moment) = (rule.validity, now())
+        return moment < validity.until && moment > validity.until - Self.lifetime - .seconds(1) && validity.epoch == reachability.epoch
+            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(rule)
+    }
+
+    /// True if queued writes may affect what the request reads.
+    private func isOverlaid(_ rule: RelayRule) -> Bool {
+        guard let upstream = rule.plan.upstream?.name else { return false }
+        return overlay.files.covers(upstream: upstream)
+            || rule.plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
+    }
+
+    private static func hash(_ head: Span<UInt8>, _ listener: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(listener)
+        unsafe head.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        return hasher.finalize()
+    }
+
+    // MARK: learning
+
+    /// The state of the cache before a request is looked up; nil if the request is not to be learned.
+    func moment(of exchange: Exchange) -> UInt64? { exchange.plain == nil ? nil : cache.hotMoment }
+
+    /// Learns from an exchange of the full path that has its reply.
+    /// - Parameter moment: `moment(of:)` before the exchange.
+    func learn(from exchange: Exchange, _ reply: Reply, since moment: UInt64?) {
+        guard let moment, let plain = exchange.plain, let passed = reply.passed, mayRelay(passed, of: exchange) else { return }
+        let validity = RelayRule.Validity(
+            until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment,
+            slots: cache.slots(of: passed.keys, credential: passed.credential))
+        if let early = exchange.early, early.isTaken, early.rule.request.head == passed.request.head {
+            return early.rule.learn(RelayTemplate(of: early.head, answeredBy: reply.head), validity: validity)
+        }
+        let head = plain.head
+        let rule = RelayRule(
+            passed, head: head, listener: plain.listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
+        let hash = Self.hash(head.readableBytesUInt8Span, plain.listener)
+        rules.withLock { rules in
+            if rules.count >= Self.limit { rules = rules.filter { $0.value.validity.until > validity.until - Self.lifetime } }
+            if rules.count >= Self.limit { rules.removeAll() }
+            rules[hash] = rule
+        }
+    }
+
+    /// True for a plain read of an upstream without budgets, by way of no other proxy.
+    private func mayRelay(_ passed: PassedRead, of exchange: Exchange) -> Bool {
+        let (request, plan) = (passed.request, passed.plan)
+        guard request.head.method == .get, case .none = request.body, !plan.isWrite, plan.route?.logout != true,
+            plan.route?.kind != .graphql, plan.upstream?.rateLimit == nil, exchange.forwarded.isEmpty, exchange.signer == nil
+        else { return false }
+        return request.via == nil && request.peer == nil && request.allowsLoopback
+            && !request.needsFreshConnection && !request.head.fields.contains(.te) && !data.isOfFleet
+            && active.configuration.fleet.parents.count < 2
+            && request.head.fields[.authorization]?.first.map { !"nN".contains($0) } ?? true
+    }
+
+    // MARK: records
+
+    /// The value of `Date` for a response without one (RFC 9110 §6.6.1).
+    package var date: String { HTTPDate.format(now()) }
+
+    /// Records the arrival of a response head that matches.
+    package func answered(_ rule: RelayRule) { reachability.record(.answered, for: rule.plan.upstream?.name, now: now()) }
+
+    /// Records the end of a relayed exchange.
+    /// - Parameters:
+    ///   - fields: the lines of the response that are not those of the template, with their line ends.
+    ///   - began: when the request had been received.
+    ///   - head: the time until the head of the response was sent.
+    package func ended(
+        _ rule: RelayRule, by template: RelayTemplate, fields: ByteBuffer, received: Int64, began: ContinuousClock.Instant,
+        head: Duration, end: ReplyEnd
+    ) {
+        statistics.countRelay()
+        statistics.count(rule.trace, took: head)
+        statistics.deliver(end.bytes, of: rule.trace)
+        rule.request.spent(Int64(rule.bytes.readableBytes), received)
+        let moment = now()
+        let represents = ring.admit(isNotable: end.error != nil, at: moment)
+        guard represents > 0 else { return }
+        let whole = ContinuousClock.now - began
+        var trace = Trace(method: rule.trace.method, url: rule.trace.url, startedAt: moment)
+        (trace.verdict, trace.cacheStatus, trace.identity) = (rule.trace.verdict, rule.trace.cacheStatus, rule.trace.identity)
+        for step in rule.trace.steps { trace.record(step) }
+        var response = ResponseHead(status: template.status, fields: template.fields)
+        for line in fields.readableBytesView.split(separator: 0x0A) {
+            guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
+            response.fields.append(field)
+        }
+        let full = RecordedExchange.FullExchange(
+            trace: trace, request: rule.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
+        ring.append(.full(full.kept), at: moment, represents: represents)
+    }
+}

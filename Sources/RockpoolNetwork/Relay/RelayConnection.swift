@@ -1,0 +1,103 @@
+// A connection to an origin that carries one relayed exchange at a time (docs/architecture.md#relays).
+import NIOCore
+import NIOTLS
+import RockpoolCore
+
+/// Reads as fast as its exchange takes the bytes; between two exchanges it expects nothing but its end. On the event loop only.
+final class RelayConnection: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    let destination: RelayDestination
+    private weak var pool: RelayPool?
+    private var context: ChannelHandlerContext?
+    private(set) var exchange: RelayedExchange?
+    /// When the last exchange ended.
+    private(set) var idleSince = NIODeadline.now()
+    private(set) var isPaused = false
+    /// True once it can carry requests.
+    private(set) var isReady = false
+    /// True if the connection broke, so that its end is not the end of a body.
+    private var isBroken = false
+    private var isReadPending = false
+
+    init(to destination: RelayDestination, in pool: RelayPool) { (self.destination, self.pool) = (destination, pool) }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if destination.origin.scheme == .http { beginReady() }
+        context.read()
+    }
+
+    private func beginReady() {
+        isReady = true
+        pool?.takeBack(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    // MARK: exchange
+
+    /// Sends a request whose response `exchange` takes.
+    func send(_ request: ByteBuffer, for exchange: RelayedExchange) {
+        self.exchange = exchange
+        context?.writeAndFlush(wrapOutboundOut(request), promise: nil)
+    }
+
+    /// Ends the exchange. The connection takes the next one, unless something follows the response.
+    func release(keeps: Bool) {
+        exchange = nil
+        isPaused = false
+        guard keeps, let context, context.channel.isActive else { return close() }
+        idleSince = .now()
+        pool?.takeBack(self)
+        resume()
+    }
+
+    func pause() { isPaused = true }
+
+    func resume() {
+        isPaused = false
+        guard isReadPending else { return }
+        isReadPending = false
+        context?.read()
+    }
+
+    /// Closes the connection. Its exchange has ended or does not need it.
+    func close() {
+        exchange = nil
+        context?.close(promise: nil)
+    }
+
+    /// Closes the connection under its exchange, which breaks off.
+    func drop() { context?.close(promise: nil) }
+
+    // MARK: channel
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // Bytes between two requests answer neither (RFC 9112 §6.3).
+        guard let exchange else { return close() }
+        exchange.receive(unwrapInboundIn(data))
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if isPaused { isReadPending = true } else { context.read() }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case TLSUserEvent.handshakeCompleted? = event as? TLSUserEvent, !isReady { beginReady() }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        pool?.noteClosed(self)
+        let ended = exchange
+        exchange = nil
+        ended?.connectionClosed(isBroken: isBroken)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        isBroken = true
+        context.close(promise: nil)
+    }
+}

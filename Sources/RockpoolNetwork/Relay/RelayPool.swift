@@ -1,0 +1,140 @@
+// The connections of one event loop to origins, kept for relayed exchanges (docs/architecture.md#relays).
+import NIOCore
+import NIOPosix
+import NIOSSL
+import RockpoolCore
+import RockpoolEngine
+
+/// Connections by origin. A request that finds none idle takes the full path, and one more connection is opened for the next. On the event
+/// loop only.
+final class RelayPool {
+    /// Maximum number of connections to one origin.
+    private static let originLimit = 64
+    /// Maximum number of connections.
+    private static let limit = 256
+    /// The time after which an idle connection is closed.
+    private static let idleLimit = TimeAmount.seconds(15)
+    /// The longest time after a failed attempt during which no other is made; the first is a second.
+    private static let longestPause = TimeAmount.seconds(64)
+    private static let sweep = TimeAmount.milliseconds(250)
+
+    private struct Place {
+        /// The last one was used last.
+        var idle: [RelayConnection] = []
+        /// Connections that are open or being opened.
+        var count = 0
+        var opensFrom = NIODeadline.uptimeNanoseconds(0)
+        var pause = TimeAmount.seconds(1)
+    }
+
+    private let loop: any EventLoop
+    private let resolver: AddressResolver
+    private let contexts: ClientContexts
+    private var places: [RelayDestination: Place] = [:]
+    private var all: [ObjectIdentifier: RelayConnection] = [:]
+    private var opening = 0
+    private var sweeping: RepeatedTask?
+
+    init(on loop: any EventLoop, resolver: AddressResolver, contexts: ClientContexts) {
+        (self.loop, self.resolver, self.contexts) = (loop, resolver, contexts)
+    }
+
+    /// Takes an idle connection; nil if there is none.
+    /// - Parameter timeout: the time to open one.
+    func take(to destination: RelayDestination, timeout: TimeSpan) -> RelayConnection? {
+        if let connection = places[destination]?.idle.popLast() { return connection }
+        open(destination, timeout: timeout)
+        return nil
+    }
+
+    func takeBack(_ connection: RelayConnection) {
+        places[connection.destination]?.pause = .seconds(1)
+        places[connection.destination, default: Place()].idle.append(connection)
+    }
+
+    func noteClosed(_ connection: RelayConnection) {
+        guard all.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        places[connection.destination]?.idle.removeAll { $0 === connection }
+        if connection.isReady { close(connection.destination) } else { fail(connection.destination) }
+    }
+
+    /// Closes the connections to one origin, or to all. What they carry breaks off.
+    func end(to origin: OriginAddress?) {
+        for connection in Array(all.values) where origin == nil || connection.destination.origin == origin { connection.drop() }
+    }
+
+    /// Notes an attempt to open a connection that has failed.
+    private func fail(_ destination: RelayDestination) {
+        let pause = places[destination]?.pause ?? .seconds(1)
+        places[destination]?.opensFrom = .now() + pause
+        places[destination]?.pause = min(pause * 2, Self.longestPause)
+        close(destination)
+    }
+
+    private func close(_ destination: RelayDestination) {
+        places[destination]?.count -= 1
+        if let place = places[destination], place.count == 0, place.opensFrom <= .now() { places[destination] = nil }
+        if all.isEmpty, opening == 0 {
+            sweeping?.cancel()
+            sweeping = nil
+        }
+    }
+
+    // MARK: opening
+
+    private func open(_ destination: RelayDestination, timeout: TimeSpan) {
+        var place = places[destination] ?? Place()
+        guard place.count < Self.originLimit, all.count + opening < Self.limit, place.opensFrom <= .now() else { return }
+        place.count += 1
+        places[destination] = place
+        opening += 1
+        let (loop, origin) = (loop, destination.origin)
+        let addresses = resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop)
+        contexts.context(for: destination, on: loop).and(addresses).flatMap { context, addresses in
+            guard let address = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
+            return ClientBootstrap(group: loop)
+                .channelOption(.autoRead, value: false)
+                .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let context { try channel.speakTLS(with: origin.host, context: context) }
+                    }
+                }
+                .connectTimeout(.milliseconds(timeout.milliseconds))
+                .connect(to: address)
+        }.assumeIsolated().whenComplete { [weak self] in self?.opened($0, to: destination) }
+    }
+
+    private func opened(_ result: Result<any Channel, any Error>, to destination: RelayDestination) {
+        opening -= 1
+        let connection = RelayConnection(to: destination, in: self)
+        do {
+            let channel = try result.get()
+            all[ObjectIdentifier(connection)] = connection
+            startSweeping()
+            try channel.pipeline.syncOperations.addHandler(connection)
+        } catch {
+            all[ObjectIdentifier(connection)] = nil
+            fail(destination)
+        }
+    }
+
+    // MARK: limits of time
+
+    private func startSweeping() {
+        guard sweeping == nil else { return }
+        let me = NIOLoopBound(self, eventLoop: loop)
+        sweeping = loop.scheduleRepeatedTask(initialDelay: Self.sweep, delay: Self.sweep) { _ in me.value.endOverdue() }
+    }
+
+    private func endOverdue() {
+        let now = NIODeadline.now()
+        for connection in Array(all.values) {
+            if let exchange = connection.exchange {
+                if !connection.isPaused { exchange.endIfOverdue(at: now) }
+            } else if now - connection.idleSince > Self.idleLimit {
+                connection.close()
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// One exchange that is passed on by its rule: usual responses go to the client as they arrive, others to the read pipeline
+// (docs/architecture.md#relays).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+/// The client's side of a relayed exchange. On the event loop.
+protocol RelayClient: AnyObject {
+    /// True if the client takes more bytes now.
+    var takesMore: Bool { get }
+    /// Sends bytes of the reply.
+    func send(_ bytes: ByteBuffer)
+    /// The reply is complete; or it has broken off, and the connection with it.
+    func relayEnded(isComplete: Bool)
+    /// The request goes to the read pipeline, with its response if there is one. Nothing was sent to the client.
+    func handOver(_ early: EarlyAnswer?)
+}
+
+/// A request that was sent on a relay's connection. On the event loop only.
+final class RelayedExchange {
+    private enum Phase {
+        case head(RelayTemplate?)
+        case relaying(RelayTemplate)
+        /// The read pipeline has the response, and reads its body here.
+        case handedOver(BodyPipe)
+        case ended
+    }
+
+    private let rule: RelayRule
+    private let connection: RelayConnection
+    private weak var client: (any RelayClient)?
+    private let relays: Relays
+    private let loop: any EventLoop
+    private let began = ContinuousClock.now
+    private var phase: Phase
+    private var lastProgress = NIODeadline.now()
+    /// Bytes of the head that are not parsed.
+    private var pending = ByteBuffer()
+    private var received: Int64 = 0
+    private var body = RelayBody(length: 0, isChunked: false)
+    private var closes = false
+    // Of a relayed reply.
+    private var sent: Int64 = 0
+    private var headAfter = Duration.zero
+    private var passed = ByteBuffer()
+    // Of a response for the pipeline.
+    private var heads: ResponseHeads
+    private var rawHead: [UInt8] = []
+    private var interim: [ResponseHead] = []
+
+    init(by rule: RelayRule, on connection: RelayConnection, for client: any RelayClient, relays: Relays, loop: any EventLoop) {
+        (self.rule, self.connection, self.client, self.relays, self.loop) = (rule, connection, client, relays, loop)
+        phase = .head(rule.template)
+        heads = ResponseHeads(method: "GET", allowsBareLF: rule.request.isDeclared)
+    }
+
+    /// Sends the request. Its end may be reported before this returns.
+    func start() { connection.send(rule.bytes, for: self) }
+
+    // MARK: the connection's events
+
+    func receive(_ bytes: ByteBuffer) {
+        lastProgress = .now()
+        received += Int64(bytes.readableBytes)
+        var bytes = bytes
+        switch phase {
+        case .head(let template):
+            if pending.readableBytes == 0 { pending = bytes } else { pending.writeBuffer(&bytes) }
+            if let template { compare(with: template) } else { parse() }
+        case .relaying(let template): relay(&bytes, of: template)
+        case .handedOver(let pipe): feed(&bytes, to: pipe)
+        case .ended: break
+        }
+    }
+
+    /// The connection was closed, by the origin or because the network was switched off.
+    /// - Parameter isBroken: true if that was not a regular end.
+    func connectionClosed(isBroken: Bool) {
+        switch phase {
+        case .head: handOver(nil)
+        case .relaying(let template): end(template, error: "http_response_incomplete")
+        case .handedOver(let pipe) where body.endsWithConnection && !isBroken:
+            pipe.finish()
+            finish()
+        case .handedOver(let pipe):
+            pipe.fail(TransferFailure(kind: .reset, sent: .yes, detail: "the connection was closed before the end of the body"))
+            finish()
+        case .ended: break
+        }
+    }
+
+    /// Ends the exchange if its upstream has been silent for too long.
+    func endIfOverdue(at now: NIODeadline) {
+        let silence = TimeSpan.milliseconds((now - lastProgress).nanoseconds / 1_000_000)
+        switch phase {
+        case .head where silence > rule.request.timeouts.firstByte:
+            let failure = TransferFailure(kind: .firstByteTimeout, sent: .yes, detail: "no response within \(rule.request.timeouts.firstByte)")
+            connection.close()
+            handOver(EarlyAnswer(to: rule, head: [], interim: interim, result: .failure(failure)))
+        case .relaying(let template) where silence > rule.request.timeouts.idle:
+            connection.close()
+            end(template, error: "connection_read_timeout")
+        case .handedOver(let pipe) where silence > rule.request.timeouts.idle:
+            connection.close()
+            pipe.fail(TransferFailure(kind: .idleTimeout, sent: .yes, detail: "silent for \(rule.request.timeouts.idle) within the body"))
+            finish()
+        default: break
+        }
+    }
+
+    // MARK: the client's events
+
+    /// The client takes more bytes.
+    func resume() {
+        lastProgress = .now()
+        connection.resume()
+    }
+
+    /// The client has left.
+    func cancel() {
+        switch phase {
+        case .head: finish()
+        case .relaying(let template): record(template, error: ReplyEnd.clientLeft)
+        case .handedOver, .ended: return
+        }
+        phase = .ended
+        connection.close()
+    }
+
+    // MARK: relaying
+
+    private func compare(with template: RelayTemplate) {
+        switch template.compare(pending.readableBytesUInt8Span) {
+        case .incomplete where pending.readableBytes <= Int(ResponseHeads.headLimit.bytes): return
+        case .incomplete, .differs: parse()
+        case .matches(let match): begin(match, of: template)
+        }
+    }
+
+    private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {
+        relays.answered(rule)
+        phase = .relaying(template)
+        body = RelayBody(length: match.length, isChunked: match.length == nil)
+        closes = match.closes
+        for range in match.passed {
+            guard let line = pending.getSlice(at: pending.readerIndex + range.lowerBound, length: range.count) else { continue }
+            passed.writeImmutableBuffer(line)
+        }
+        pending.moveReaderIndex(forwardBy: match.headLength)
+        var head = ByteBuffer()
+        head.reserveCapacity(template.fieldLines.count + passed.readableBytes + 160 + min(pending.readableBytes, .kib(16)))
+        HeadSerializer.writeStatusLine(template.status, into: &head)
+        head.writeBytes(template.fieldLines)
+        head.writeImmutableBuffer(passed)
+        if template.addsDate { head.writeString("Date: \(relays.date)\r\n") }
+        if let length = match.length {
+            head.writeString("Content-Length: \(length)\r\n\r\n")
+        } else {
+            head.writeStaticString("Transfer-Encoding: chunked\r\n\r\n")
+        }
+        headAfter = ContinuousClock.now - began
+        var rest = pending
+        pending = ByteBuffer()
+        relay(&rest, of: template, after: head)
+    }
+
+    private func relay(_ bytes: inout ByteBuffer, of template: RelayTemplate, after head: ByteBuffer? = nil) {
+        do throws(Refusal) {
+            let isChunked = body.isChunked
+            let data = try body.read(&bytes)
+            sent += Int64(data.readableBytes)
+            var out = head ?? ByteBuffer()
+            if isChunked {
+                if data.readableBytes > 0 { HeadSerializer.writeChunk(data, into: &out) }
+                if body.isEnded { out.writeStaticString("0\r\n\r\n") }
+            } else if head == nil {
+                out = data
+            } else {
+                out.writeImmutableBuffer(data)
+            }
+            if out.readableBytes > 0 { client?.send(out) }
+        } catch {
+            connection.close()
+            return end(template, error: "http_protocol_error")
+        }
+        if body.isEnded {
+            connection.release(keeps: !closes && bytes.readableBytes == 0)
+            end(template, error: nil)
+        } else if client?.takesMore == false {
+            connection.pause()
+        }
+    }
+
+    private func end(_ template: RelayTemplate, error: String?) {
+        record(template, error: error)
+        phase = .ended
+        client?.relayEnded(isComplete: error == nil)
+    }
+
+    private func record(_ template: RelayTemplate, error: String?) {
+        relays.ended(
+            rule, by: template, fields: passed, received: received, began: began, head: headAfter, end: ReplyEnd(bytes: sent, error: error))
+    }
+
+    // MARK: the pipeline's
+
+    private func handOver(_ early: EarlyAnswer?) {
+        if case .head = phase { phase = .ended }
+        client?.handOver(early)
+    }
+
+    /// Parses the lines of a head that is not a usual one, or of the first.
+    private func parse() {
+        phase = .head(nil)
+        do throws(Refusal) {
+            while let end = pending.readableBytesView.firstIndex(of: 0x0A) {
+                let line = Array(pending.readableBytesView[...end])
+                pending.moveReaderIndex(to: end + 1)
+                rawHead += line
+                switch try heads.receive(line) {
+                case .more: break
+                case .interim(let head):
+                    interim.append(head)
+                    rawHead = []
+                case .final(let head, let length, let isChunked): return begin(head, length: length, isChunked: isChunked)
+                }
+            }
+            guard rawHead.count + pending.readableBytes <= Int(ResponseHeads.headLimit.bytes) else {
+                throw .badGateway("the response's head is longer than \(ResponseHeads.headLimit)")
+            }
+        } catch {
+            connection.close()
+            let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
+            handOver(EarlyAnswer(to: rule, head: [], interim: interim, result: .failure(failure)))
+        }
+    }
+
+    private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
+        let pipe = BodyPipe()
+        body = RelayBody(length: length, isChunked: isChunked)
+        closes = head.fields.listedTokens(.connection).contains("close") || rawHead.starts(with: Array("HTTP/1.0".utf8))
+        let reply = OriginReply(
+            head: head, length: length, body: pipe,
+            wire: WireEvidence(bytesSent: Int64(rule.bytes.readableBytes), isFreshConnection: false))
+        phase = .handedOver(pipe)
+        let me = NIOLoopBound(self, eventLoop: loop)
+        pipe.onSignal { [loop] signal in loop.execute { me.value.take(signal) } }
+        var rest = pending
+        pending = ByteBuffer()
+        feed(&rest, to: pipe)
+        handOver(EarlyAnswer(to: rule, head: rawHead, interim: interim, result: .success(reply)))
+    }
+
+    private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {
+        do throws(Refusal) {
+            if !pipe.offer(try body.read(&bytes)) { connection.pause() }
+        } catch {
+            connection.close()
+            pipe.fail(TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail))
+            return finish()
+        }
+        guard body.isEnded else { return }
+        pipe.finish()
+        finish()
+        connection.release(keeps: !closes && bytes.readableBytes == 0)
+    }
+
+    private func take(_ signal: BodyPipe.Signal) {
+        guard case .handedOver = phase else { return }
+        switch signal {
+        case .wanted: break
+        case .drained: resume()
+        case .abandoned:
+            finish()
+            connection.close()
+        }
+    }
+
+    /// Ends the transfer, whose reply is another's.
+    private func finish() {
+        phase = .ended
+        rule.request.spent(Int64(rule.bytes.readableBytes), received)
+    }
+}

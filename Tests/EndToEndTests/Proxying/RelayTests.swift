@@ -1,0 +1,277 @@
+// Responses that are never stored, asked for again and again: passed on without the read pipeline, and the same as through it
+// (docs/architecture.md#relays).
+import RockpoolCore
+import RockpoolTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(3)), .serialized) struct RelayTests {
+    /// What the origin does next, and what it has received.
+    final class Script: Sendable {
+        private let state = Mutex((answer: "", requests: [String](), connections: 0))
+
+        var answer: String {
+            get { state.withLock(\.answer) }
+            set { state.withLock { $0.answer = newValue } }
+        }
+        var requests: [String] { state.withLock(\.requests) }
+
+        func begin() -> Int {
+            state.withLock { state in
+                state.connections += 1
+                return state.connections
+            }
+        }
+
+        func receive(_ head: String) -> String {
+            state.withLock { state in
+                state.requests.append(head)
+                return state.answer.replacing("{n}", with: "\(state.requests.count)")
+            }
+        }
+    }
+
+    struct Site {
+        let script: Script
+        let server: ServerProcess
+        let port: Int
+        let client: RawConnection
+
+        /// Sends one request on the client's connection.
+        func get(_ target: String = "/now", fields: String = "") async throws -> (head: MessageHead, body: String) {
+            try await client.send("GET \(target) HTTP/1.1\r\nHost: \(server.gateway)\r\nUser-Agent: test\r\n\(fields)\r\n")
+            return try await client.response()
+        }
+
+        func relays() async throws -> Int {
+            let text = try await server.get("/metrics").text
+            let line = text.split(separator: "\n").first { $0.hasPrefix("rockpool_requests_relayed_total") }
+            return try #require(line?.split(separator: " ").last.flatMap { Int($0) })
+        }
+
+        /// Sends the request until a relay answers it.
+        func warm(_ target: String = "/now", fields: String = "") async throws {
+            let before = try await relays()
+            try await eventually("a relay") {
+                _ = try await get(target, fields: fields)
+                return try await relays() > before
+            }
+        }
+    }
+
+    private static func ok(_ body: String, _ fields: String = "") -> String {
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\nX-Request-Id: {n}\r\n\(fields)Content-Length: \(body.count)\r\n\r\n\(body)"
+    }
+
+    private func with(_ answer: String, upstream: JSONValue = [:], _ body: (Site) async throws -> Void) async throws {
+        let script = Script()
+        script.answer = answer
+        let origin = try await RawServer.start { connection in
+            _ = script.begin()
+            while true {
+                let head = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
+                let answer = script.receive(head)
+                if answer == "reset" { return try await connection.reset() }
+                if answer == "silence" { continue }
+                try await connection.send(answer)
+                if answer.contains("Connection: close") || answer.hasPrefix("HTTP/1.0") || answer.contains("X-Ends:") { return }
+            }
+        }
+        let server = try await ServerProcess.start(ServerSettings(upstream: origin.port, upstream))
+        let client = try await RawConnection.open(server.gateway)
+        try await body(Site(script: script, server: server, port: origin.port, client: client))
+        await client.close()
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        await origin.stop()
+    }
+
+    // MARK: the same as through the pipeline
+
+    @Test func aRelayedExchangeIsTheSameAsAnyOther() async throws {
+        try await with(Self.ok("hello", "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Empty:\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\n")) { site in
+            let full = try await site.get(fields: "Connection: keep-alive\r\nCookie: s=1\r\nX-Mine: yes\r\n")
+            try await site.warm(fields: "Connection: keep-alive\r\nCookie: s=1\r\nX-Mine: yes\r\n")
+            let relayed = try await site.get(fields: "Connection: keep-alive\r\nCookie: s=1\r\nX-Mine: yes\r\n")
+            let last = site.script.requests.count
+            #expect(relayed.body == "hello" && relayed.head["x-request-id"] == "\(last)", "\(relayed)")
+            let plain = { (head: MessageHead) in head.fields.filter { !["x-request-id", "date"].contains($0.name) }.map { "\($0.name): \($0.value)" }.sorted() }
+            #expect(plain(relayed.head) == plain(full.head))
+            #expect(relayed.head["date"] != nil && relayed.head["cache-status"]?.contains("fwd=uri-miss") == true)
+            // The origin gets the same lines, whichever way.
+            let lines = { (head: String) in Set(head.split(separator: "\r\n").map { $0.lowercased() }) }
+            #expect(lines(site.script.requests[last - 1]) == lines(site.script.requests[0]), "\(site.script.requests[last - 1])\n\(site.script.requests[0])")
+        }
+    }
+
+    @Test func chunksAndLengthsOfEverySizeArriveWhole() async throws {
+        try await with(Self.ok("x")) { site in
+            try await site.warm()
+            for size in [0, 1, 1000, 16_384, 70_000, 1_000_000] {
+                let body = String(repeating: "0123456789", count: size / 10 + 1).prefix(size)
+                site.script.answer = Self.ok(String(body))
+                let reply = try await site.get()
+                #expect(reply.body == body, "\(size)")
+            }
+            #expect(try await site.relays() >= 6)
+        }
+        let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n"
+        try await with(chunked + "5;a=b\r\nhello\r\n3\r\n---\r\n0\r\n\r\n") { site in
+            for _ in 0..<8 {
+                try await site.client.send("GET /c HTTP/1.1\r\nHost: \(site.server.gateway)\r\n\r\n")
+                let reply = try await site.client.read(through: "0\r\n\r\n")
+                let body = try #require(reply.firstRange(of: "\r\n\r\n")).upperBound
+                #expect(Self.decoded(String(reply[body...])) == "hello---", "\(reply)")
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(try await site.relays() > 0)
+        }
+    }
+
+    private static func decoded(_ chunks: String) -> String {
+        var (rest, body) = (chunks[...], "")
+        while let end = rest.firstRange(of: "\r\n"), let size = Int(rest[..<end.lowerBound], radix: 16), size > 0 {
+            let data = rest[end.upperBound...]
+            body += data.prefix(size)
+            rest = data.dropFirst(size + 2)
+        }
+        return body
+    }
+
+    // MARK: other responses
+
+    @Test(arguments: [401, 404, 500, 503]) func anotherStatusIsTheOrigins(_ status: Int) async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            let before = site.script.requests.count
+            site.script.answer = "HTTP/1.1 \(status) No\r\nCache-Control: no-store\r\nWWW-Authenticate: Basic realm=\"a\"\r\nContent-Length: 3\r\n\r\nbad"
+            let reply = try await site.get()
+            #expect(reply.head.status == status && reply.body == "bad", "\(reply)")
+            // The answer was used, not asked for again.
+            #expect(site.script.requests.count == before + 1)
+            site.script.answer = Self.ok("usual")
+            try await #expect(site.get().body == "usual")
+        }
+    }
+
+    @Test func aResponseThatMayBeStoredIsStored() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            site.script.answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nstored"
+            try await #expect(site.get().body == "stored")
+            let count = site.script.requests.count
+            try await eventually("a hit") { try await site.get().head["cache-status"]?.contains("hit") == true }
+            // Never anything but what the origin has sent last, and after the first hit no request more.
+            let asked = site.script.requests.count
+            #expect(asked <= count + 2)
+            try await #expect(site.get().body == "stored")
+            #expect(site.script.requests.count == asked)
+        }
+    }
+
+    @Test func interimResponsesReachTheClient() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            site.script.answer = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n" + Self.ok("usual")
+            let interim = try await site.get()
+            #expect(interim.head.status == 103 && interim.head["link"]?.contains("a.css") == true, "\(interim)")
+            let reply = try await site.client.response()
+            #expect(reply.head.status == 200 && reply.body == "usual")
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\nX-Request-Id: 1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\nX-Request-Id: \u{1}\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\nX-Request-Id: 1\r\nContent-Length: +5\r\n\r\nhello", "nonsense\r\n\r\n",
+    ]) func aMalformedHeadIsRefused(_ answer: String) async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            site.script.answer = answer
+            try await #expect(site.get().head.status == 502)
+            site.script.answer = Self.ok("usual")
+            try await eventually("the origin's again") {
+                let client = try await RawConnection.open(site.server.gateway)
+                try await client.send("GET /now HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n")
+                return try await client.response().body == "usual"
+            }
+        }
+    }
+
+    // MARK: connections that end
+
+    @Test func aConnectionThatDiedIsNotTheClients() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            // The origin resets the relay's connection in place of an answer: another one brings it.
+            site.script.answer = "reset"
+            async let reply = site.get()
+            try await eventually("the request") { site.script.requests.count >= 3 }
+            try await Task.sleep(for: .milliseconds(100))
+            site.script.answer = Self.ok("usual")
+            let (head, body) = try await reply
+            #expect(head.status == 200 && body == "usual" || head.status == 502, "\(head)")
+        }
+    }
+
+    @Test func anEndWithinTheBodyIsSeenAsOne() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            site.script.answer = Self.ok("usual").replacing("Content-Length: 5", with: "Content-Length: 50").replacing("X-Request-Id: {n}", with: "X-Request-Id: 9")
+            try await site.client.send("GET /now HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n")
+            _ = try await site.client.read(through: "usual")
+            // The rest never comes: the origin's connection is closed with its server.
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            let rest = try await site.client.readToEnd()
+            #expect(rest.isEmpty, "\(rest)")
+        }
+    }
+
+    @Test func aSilentUpstreamTimesOut() async throws {
+        try await with(Self.ok("usual"), upstream: ["timeouts": ["first_byte": "1s"]]) { site in
+            try await site.warm()
+            site.script.answer = "silence"
+            let began = ContinuousClock.now
+            let reply = try await site.get()
+            #expect(reply.head.status == 504 && ContinuousClock.now - began < .seconds(8), "\(reply)")
+        }
+    }
+
+    @Test func thePipelinedNextRequestWaitsItsTurn() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            let one = "GET /now HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n"
+            for round in 0..<50 {
+                let count = site.script.requests.count
+                try await site.client.send(one)
+                try await site.client.send(one + one.replacing("/now", with: "/other\(round)"))
+                for _ in 0..<3 { try await #expect(site.client.response().body == "usual") }
+                #expect(site.script.requests.count == count + 3)
+                #expect(site.script.requests.last?.hasPrefix("GET /other\(round) ") == true)
+            }
+        }
+    }
+
+    @Test func theSwitchEndsRelaysToo() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm()
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            let count = site.script.requests.count
+            try await #expect(site.get().head.status == 504)
+            #expect(site.script.requests.count == count)
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "auto"]).status < 300)
+            try await eventually("online") { try await site.get().body == "usual" }
+        }
+    }
+
+    // MARK: credentials
+
+    @Test func eachCredentialHasItsOwnRule() async throws {
+        try await with(Self.ok("usual")) { site in
+            try await site.warm(fields: "Authorization: Bearer one\r\n")
+            for token in ["one", "two", "one", "three"] {
+                _ = try await site.get(fields: "Authorization: Bearer \(token)\r\n")
+                #expect(site.script.requests.last?.contains("Bearer \(token)\r\n") == true)
+            }
+        }
+    }
+}
