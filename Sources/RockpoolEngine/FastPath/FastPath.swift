@@ -6,23 +6,6 @@ package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// A plain request that takes the full path, kept until its response is known.
-package struct PlainCopy: Sendable {
-    fileprivate let arrival: PlainArrival
-
-    /// The head.
-    var head: ByteBuffer { ByteBuffer(bytes: arrival[0..<arrival.request.length]) }
-    var listener: String { arrival.listener }
-
-    /// - Parameters:
-    ///   - bytes: Readable from the request's first byte on.
-    ///   - last: The last credential of the connection.
-    package init(_ request: FastPathRequest, in bytes: ByteBuffer, listener: String, last: inout LastCredential) {
-        let credential = last.digest(of: request, in: bytes)
-        arrival = PlainArrival(request, in: bytes, listener: listener, credential: credential).kept
-    }
-}
-
 /// The prepared reply to a plain request: `bytes`, or `fields` over HTTP/2, then `body` unless it is already part of `bytes`.
 package struct ReadyReply: Sendable {
     package let bytes: ByteBuffer

@@ -246,8 +246,8 @@ package final class ReadPipeline: Sendable {
             let reply = try await upstreams.send(
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
-                freshConnection: freshConnection, mayShare: context.mayShare(head), route: context.plan.route,
-                early: context.exchange.early, forClient: !context.isBehind,
+                freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
+                route: context.plan.route, early: context.exchange.early, forClient: !context.isBehind,
                 interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)
@@ -284,7 +284,7 @@ package final class ReadPipeline: Sendable {
                 return Reply(head: head, body: body, trace: context.trace)
             }
             var reply = Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
-            if forwarding.found.isEmpty { reply.passed = context.passed(by: fetched) }
+            if forwarding.found.isEmpty { reply.passed = fetched.passed(in: context) }
             return reply
         case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
         }

@@ -67,13 +67,3 @@ package final class RelayRule: Sendable {
         return bytes
     }
 }
-
-/// A read that was passed on to its upstream, and whose response is not stored and will not be.
-package struct PassedRead: Sendable {
-    let request: OutboundRequest
-    let plan: RoutePlan
-    /// The keys under which stored responses would be found; there are none.
-    let keys: [String]
-    /// The name of the credential; nil without one.
-    let credential: String?
-}

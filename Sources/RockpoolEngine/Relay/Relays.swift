@@ -83,13 +83,14 @@ package final class Relays: Sendable {
         let validity = RelayRule.Validity(
             until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment,
             slots: cache.slots(of: passed.keys, credential: passed.credential))
-        if let early = exchange.early, early.isTaken, early.rule.request.head == passed.request.head {
-            return early.rule.learn(RelayTemplate(of: early.head, answeredBy: reply.head), validity: validity)
+        let (head, listener) = (plain.head, plain.arrival.listener)
+        let hash = Self.hash(head.readableBytesUInt8Span, listener)
+        let known = rules.withLock { $0[hash] }
+        if let early = exchange.early, early.isTaken, let known, known.request.head == passed.request.head {
+            return known.learn(RelayTemplate(of: early.head, answeredBy: reply.head), validity: validity)
         }
-        let head = plain.head
         let rule = RelayRule(
-            passed, head: head, listener: plain.listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
-        let hash = Self.hash(head.readableBytesUInt8Span, plain.listener)
+            passed, head: head, listener: listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
         rules.withLock { rules in
             if rules.count >= Self.limit { rules = rules.filter { $0.value.validity.until > validity.until - Self.lifetime } }
             if rules.count >= Self.limit { rules.removeAll() }

@@ -27,6 +27,8 @@ package struct Exchange: Sendable {
     package var plain: PlainCopy?
     /// The response to the same request, if a relay has it.
     package var early: EarlyAnswer?
+    /// True if the request was lost on a kept connection: the next attempt uses a new one.
+    package var needsFreshConnection = false
     /// Runs the request's tasks; nil for the shared threads.
     package var executor: (any TaskExecutor)?
     /// Passes an interim (1xx) response on to the client.

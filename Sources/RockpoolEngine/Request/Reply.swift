@@ -19,3 +19,13 @@ package struct Reply: Sendable {
         self.trace = trace
     }
 }
+
+/// A read that was passed on to its upstream, and whose response is not stored and will not be.
+struct PassedRead: Sendable {
+    let request: OutboundRequest
+    let plan: RoutePlan
+    /// The keys under which stored responses would be found; there are none.
+    let keys: [String]
+    /// The name of the credential; nil without one.
+    let credential: String?
+}

@@ -96,13 +96,6 @@ struct RequestContext: Sendable {
         return FetchKey(base: key(in: .own(identity.partition)), variant: variant)
     }
 
-    /// What a relay needs to know of this read; nil unless its response is not stored and the next one will not be either.
-    func passed(by fetched: FetchedResponse) -> PassedRead? {
-        guard fetched.isLastingRefusal, !isBehind, !namesUnmapped, bodyDigest == nil, let request = fetched.request else { return nil }
-        let keys = StoragePartition.readable(by: identity.partition).map { key(in: $0).text }
-        return PassedRead(request: request, plan: plan, keys: keys, credential: identity.credential)
-    }
-
     // MARK: variants
 
     /// The same request at another path of the same origin, or with another `Depth`.

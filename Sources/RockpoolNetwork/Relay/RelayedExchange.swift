@@ -95,9 +95,10 @@ final class RelayedExchange {
         let silence = TimeSpan.milliseconds((now - lastProgress).nanoseconds / 1_000_000)
         switch phase {
         case .head where silence > rule.request.timeouts.firstByte:
-            let failure = TransferFailure(kind: .firstByteTimeout, sent: .yes, detail: "no response within \(rule.request.timeouts.firstByte)")
+            let failure = TransferFailure(
+                kind: .firstByteTimeout, sent: .yes, detail: "no response within \(rule.request.timeouts.firstByte)")
             connection.close()
-            handOver(EarlyAnswer(to: rule, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: rule.request.head, head: [], interim: interim, result: .failure(failure)))
         case .relaying(let template) where silence > rule.request.timeouts.idle:
             connection.close()
             end(template, error: "connection_read_timeout")
@@ -143,17 +144,18 @@ final class RelayedExchange {
         phase = .relaying(template)
         body = RelayBody(length: match.length, isChunked: match.length == nil)
         closes = match.closes
-        for range in match.passed {
-            guard let line = pending.getSlice(at: pending.readerIndex + range.lowerBound, length: range.count) else { continue }
-            passed.writeImmutableBuffer(line)
+        for range in match.passed { passed.writeImmutableBuffer(line(at: range)) }
+        var head = ByteBuffer()
+        head.reserveCapacity(match.headLength + 512 + min(pending.readableBytes, .kib(16)))
+        HeadSerializer.writeStatusLine(template.status, into: &head)
+        for part in template.parts {
+            switch part {
+            case .lines(let lines): head.writeBytes(lines)
+            case .passed(let place): head.writeImmutableBuffer(line(at: match.passed[place]))
+            case .date: head.writeString("Date: \(relays.date)\r\n")
+            }
         }
         pending.moveReaderIndex(forwardBy: match.headLength)
-        var head = ByteBuffer()
-        head.reserveCapacity(template.fieldLines.count + passed.readableBytes + 160 + min(pending.readableBytes, .kib(16)))
-        HeadSerializer.writeStatusLine(template.status, into: &head)
-        head.writeBytes(template.fieldLines)
-        head.writeImmutableBuffer(passed)
-        if template.addsDate { head.writeString("Date: \(relays.date)\r\n") }
         if let length = match.length {
             head.writeString("Content-Length: \(length)\r\n\r\n")
         } else {
@@ -163,6 +165,11 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         relay(&rest, of: template, after: head)
+    }
+
+    /// A line of the head that is pending.
+    private func line(at range: Range<Int>) -> ByteBuffer {
+        pending.getSlice(at: pending.readerIndex + range.lowerBound, length: range.count) ?? ByteBuffer()
     }
 
     private func relay(_ bytes: inout ByteBuffer, of template: RelayTemplate, after head: ByteBuffer? = nil) {
@@ -232,14 +239,15 @@ final class RelayedExchange {
         } catch {
             connection.close()
             let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
-            handOver(EarlyAnswer(to: rule, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: rule.request.head, head: [], interim: interim, result: .failure(failure)))
         }
     }
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
         let pipe = BodyPipe()
         body = RelayBody(length: length, isChunked: isChunked)
-        closes = head.fields.listedTokens(.connection).contains("close") || rawHead.starts(with: Array("HTTP/1.0".utf8))
+        // Whatever a connection's field says but the usual: the connection is not used again.
+        closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || (head.fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false)
         let reply = OriginReply(
             head: head, length: length, body: pipe,
             wire: WireEvidence(bytesSent: Int64(rule.bytes.readableBytes), isFreshConnection: false))
@@ -249,7 +257,7 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         feed(&rest, to: pipe)
-        handOver(EarlyAnswer(to: rule, head: rawHead, interim: interim, result: .success(reply)))
+        handOver(EarlyAnswer(to: rule.request.head, head: rawHead, interim: interim, result: .success(reply)))
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {

@@ -15,12 +15,20 @@ package struct RelayTemplate: Sendable {
     }
 
     private let lines: [Line]
-    /// The field lines of each reply, without those of `RelayFields.free` and without framing.
-    package let fieldLines: [UInt8]
-    /// True if the response has no `Date`, so that each reply gets one.
-    package let addsDate: Bool
+    /// A part of each reply's head.
+    package enum Part: Equatable, Sendable {
+        /// Lines with their line ends.
+        case lines([UInt8])
+        /// One of the lines of the response, by its place in `Match.passed`.
+        case passed(Int)
+        /// `Date`, which the response has not.
+        case date
+    }
+
+    /// The fields of each reply in order, without the framing.
+    package private(set) var parts: [Part] = []
     package let status: Int
-    /// The fields in `fieldLines`.
+    /// The fields in `parts` that are the same in each reply.
     package let fields: HTTPFields
 
     /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a field whose
@@ -33,7 +41,7 @@ package struct RelayTemplate: Sendable {
         guard (200...299).contains(reply.status), reply.status != 204, reply.status != 206, CacheControl(reply.fields).noStore
         else { return nil }
         var lines: [Line] = []
-        var values: [[UInt8]: [[UInt8]]] = [:]
+        var free: [(name: [UInt8], value: [UInt8])] = []
         var (isChunked, hasLength) = (false, false)
         for (index, line) in RelayFields.lines(of: head).enumerated() {
             if index == 0 {
@@ -49,7 +57,7 @@ package struct RelayTemplate: Sendable {
             case .fixed: lines.append(.fixed(line))
             case .free:
                 lines.append(.free(name, role))
-                values[name, default: []].append(value)
+                free.append((name, value))
             case .length:
                 guard !hasLength, RelayFields.length(value) != nil else { return nil }
                 hasLength = true
@@ -63,19 +71,39 @@ package struct RelayTemplate: Sendable {
             }
         }
         guard isChunked != hasLength else { return nil }
-        let kept = reply.fields.filter { !RelayFields.isLeftOut($0.name) }
-        var addsDate = false
-        for field in reply.fields where RelayFields.role(of: Array(field.name.canonicalName.utf8)) == .free {
+        self.lines = lines
+        status = reply.status
+        fields = HTTPFields(reply.fields.filter { !RelayFields.isLeftOut($0.name) })
+        guard setParts(by: reply.fields, free: free) else { return nil }
+    }
+
+    /// Notes what each reply consists of.
+    /// - Parameter free: the fields of the response whose values may differ.
+    /// - Returns: false if the pipeline has treated one of them in its own way.
+    private mutating func setParts(by reply: HTTPFields, free: [(name: [UInt8], value: [UInt8])]) -> Bool {
+        var rest = Array(free.indices)
+        for field in reply {
             let name = Array(field.name.canonicalName.utf8)
-            if values[name] == nil, field.name == .date { addsDate = true } else if values[name] == nil { return nil }
+            switch RelayFields.role(of: name) {
+            case .length, .coding, .connection: break
+            case .fixed, .obstacle:
+                let line = Array(field.name.rawName.utf8) + [0x3A, 0x20] + field.valueBytes + [0x0D, 0x0A]
+                if case .lines(let lines)? = parts.last {
+                    parts[parts.count - 1] = .lines(lines + line)
+                } else {
+                    parts.append(.lines(line))
+                }
+            case .free:
+                if let place = rest.firstIndex(where: { free[$0].name == name }) {
+                    guard free[rest[place]].value == field.valueBytes else { return false }
+                    parts.append(.passed(rest.remove(at: place)))
+                } else {
+                    guard field.name == .date else { return false }
+                    parts.append(.date)
+                }
+            }
         }
-        for (name, received) in values {
-            guard let name = HTTPField.Name(String(decoding: name, as: UTF8.self)) else { return nil }
-            guard reply.fields.filter({ $0.name == name }).map(\.valueBytes) == received else { return nil }
-        }
-        fieldLines = kept.flatMap { Array($0.name.rawName.utf8) + [0x3A, 0x20] + $0.valueBytes + [0x0D, 0x0A] }
-        (self.lines, self.addsDate) = (lines, addsDate)
-        (status, fields) = (reply.status, HTTPFields(kept))
+        return rest.isEmpty
     }
 }
 

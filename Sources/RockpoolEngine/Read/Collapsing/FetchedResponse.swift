@@ -78,6 +78,13 @@ struct FetchedResponse: Sendable {
         }
     }
 
+    /// What a relay needs to know of the read; nil unless the response is not stored and the next one will not be either.
+    func passed(in context: RequestContext) -> PassedRead? {
+        guard isLastingRefusal, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil, let request else { return nil }
+        let keys = StoragePartition.readable(by: context.identity.partition).map { context.key(in: $0).text }
+        return PassedRead(request: request, plan: context.plan, keys: keys, credential: context.identity.credential)
+    }
+
     func bodyForRequester(in context: RequestContext) -> ReplyBody {
         let source = claim?.take()
         if context.request.method == .head { return .none(length: length) }

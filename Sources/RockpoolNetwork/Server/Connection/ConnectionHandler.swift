@@ -35,6 +35,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var arriving: PlainCopy?
     /// The response to the request that the decoder receives next, if a relay has it.
     var early: EarlyAnswer?
+    /// True if that request was lost with a relay's connection.
+    var wasLost = false
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
@@ -274,7 +276,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         exchange.gateway = passage?.address
         if wire != .stream { (exchange.plain, exchange.early) = (arriving, early) }
         for head in early?.interim ?? [] { sendInterim(head, exchange: number) }
-        early = nil
+        exchange.needsFreshConnection = wasLost
+        (early, wasLost) = (nil, false)
         // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         exchange.executor = executor

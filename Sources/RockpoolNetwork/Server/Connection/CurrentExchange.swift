@@ -27,6 +27,12 @@ struct CurrentExchange {
         self.framing = framing
     }
 
+    /// The exchange of a request without a body that a relay answers.
+    init(relayed number: Int) {
+        self.init(number: number, body: nil, expectsContinue: false, isOldClient: false)
+        (isRequestEnded, hasReplied) = (true, true)
+    }
+
     /// Passes bytes of the body on. `isBodyPaused` is set while the pipe is full.
     mutating func receive(_ bytes: ByteBuffer, timer: inout DeadlineTimer) {
         guard let body else { return }

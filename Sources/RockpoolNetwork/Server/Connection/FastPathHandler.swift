@@ -10,10 +10,10 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundOut = ByteBuffer
     typealias OutboundOut = IOData
 
-    private let connection: ConnectionHandler
-    private let engine: Engine
-    private let limits: ClientLimits
-    private let listener: String
+    let connection: ConnectionHandler
+    let engine: Engine
+    let limits: ClientLimits
+    let listener: String
     private let isOn: Bool
     /// True if the decoder is empty: the next byte it gets begins a request.
     private var isBetweenRequests = true
@@ -21,14 +21,14 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var chunks: ChunkMeter?
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
-    private var lastCredential = LastCredential()
+    var lastCredential = LastCredential()
     private let recent: RecentMessages
-    private let pool: RelayPool
-    private var context: ChannelHandlerContext?
+    let pool: RelayPool
+    private(set) var context: ChannelHandlerContext?
     /// The exchange that a relay answers now.
-    private var relayed: RelayedRequest?
+    var relayed: RelayedRequest?
     /// Bytes that were received while it runs.
-    private var held = ByteBuffer()
+    var held = ByteBuffer()
 
     init(_ connection: ConnectionHandler, on loop: any EventLoop) {
         self.connection = connection
@@ -61,7 +61,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         if relayed.isComplete { end(relayed, isComplete: true) } else { relayed.exchange.resume() }
     }
 
-    private func receive(_ received: ByteBuffer, context: ChannelHandlerContext) {
+    func receive(_ received: ByteBuffer, context: ChannelHandlerContext) {
         var bytes = received
         var plain: PlainCopy?
         if isBetweenRequests, isOn {
@@ -82,7 +82,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         decode(bytes, after: plain, context: context)
     }
 
-    private func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, context: ChannelHandlerContext) {
+    func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, context: ChannelHandlerContext) {
         // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
         // beginning of a head or a body, and the next bytes are not a new request.
         let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
@@ -130,37 +130,6 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         return span.count
     }
 
-    // MARK: relays
-
-    /// Sends a plain request by its rule, if there is one and a connection for it.
-    private func beginsRelay(_ bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
-        guard connection.mayAnswerAtOnce(context: context),
-            let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits), request.length == bytes.readableBytes,
-            let rule = engine.relays.rule(
-                for: request, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
-            let way = pool.take(to: RelayDestination(rule.request), timeout: rule.request.timeouts.connect)
-        else { return false }
-        let number = connection.beginRelay(context: context)
-        let exchange = RelayedExchange(by: rule, on: way, for: self, relays: engine.relays, loop: context.eventLoop)
-        relayed = RelayedRequest(number: number, bytes: bytes, request: request, exchange: exchange)
-        exchange.start()
-        return true
-    }
-
-    private func end(_ relayed: RelayedRequest, isComplete: Bool) {
-        self.relayed = nil
-        connection.finishExchange(relayed.number, staysOpen: isComplete ? true : nil)
-        receiveHeld()
-    }
-
-    /// Processes what was received while a relay answered.
-    private func receiveHeld() {
-        guard held.readableBytes > 0, let context else { return }
-        let bytes = held
-        held = ByteBuffer()
-        receive(bytes, context: context)
-    }
-
     /// Returns the reply to the request at the start of `bytes`, and consumes the request. Without a reply nothing is consumed, and `plain`
     /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
@@ -178,38 +147,5 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             bytes.moveReaderIndex(forwardBy: request.length)
         }
         return reply
-    }
-}
-
-/// The request that a relay answers.
-private struct RelayedRequest {
-    let number: Int
-    let bytes: ByteBuffer
-    let request: FastPathRequest
-    let exchange: RelayedExchange
-    /// True if the reply is complete, and waits for the client to take it.
-    var isComplete = false
-}
-
-extension FastPathHandler: RelayClient {
-    var takesMore: Bool { context?.channel.isWritable ?? false }
-
-    func send(_ bytes: ByteBuffer) {
-        guard let context else { return }
-        context.writeAndFlush(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
-    }
-
-    func relayEnded(isComplete: Bool) {
-        guard let relayed else { return }
-        if isComplete, !takesMore { self.relayed?.isComplete = true } else { end(relayed, isComplete: isComplete) }
-    }
-
-    func handOver(_ early: EarlyAnswer?) {
-        guard let relayed, let context else { return }
-        self.relayed = nil
-        connection.endRelay(early: early)
-        let plain = PlainCopy(relayed.request, in: relayed.bytes, listener: listener, last: &lastCredential)
-        decode(relayed.bytes, after: plain, context: context)
-        receiveHeld()
     }
 }

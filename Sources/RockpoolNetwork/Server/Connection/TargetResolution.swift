@@ -2,6 +2,7 @@
 // docs/reference/behaviour.md#targets).
 import HTTPTypes
 import RockpoolCore
+import RockpoolEngine
 
 /// Resolves request targets for one listener.
 struct TargetResolution: Sendable {
@@ -114,4 +115,18 @@ struct HostName {
         let (host, port) = try HostField.parse(fields)
         return Authority(host: host, port: port)
     }
+}
+
+/// The destination of a request.
+enum Destination: Equatable {
+    case origin(OriginAddress, target: String)
+    case tunnel(host: String, port: Int)
+}
+
+/// The judgement of a request by its name and password (docs/security-model.md#proxy-passwords).
+enum ProxyAdmission {
+    case admitted
+    case refused(Reply)
+    /// The password must be compared first: nil admits the request.
+    case open(@Sendable () async -> Reply?)
 }
