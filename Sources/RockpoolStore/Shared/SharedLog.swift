@@ -19,7 +19,7 @@ final class SharedLog: Sendable {
         var isLazy = false
         /// True until the first transaction of the connection.
         var isNew = false
-        /// True while this node has nothing of the fleet: it brings or reads all, which may take longer.
+        /// True in a transaction that may bring everything that this node has.
         var isJoining = false
         var clockOffset: Int64 = 0
         /// Connections given up while a commit waited.
@@ -77,14 +77,15 @@ final class SharedLog: Sendable {
     }
 
     /// Begins a transaction as the only writer of the fleet.
+    /// - Parameter isJoining: true if this node may bring everything that it has, which takes longer.
     /// - Returns: the items after `position`, in pages that `take` receives.
     /// - Throws: `Absence`; whatever `take` throws.
-    func begin(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
+    func begin(after position: Int64, isJoining: Bool, _ take: ([SharedItem]) throws -> Void) throws {
         let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
             "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
-            "SET LOCAL idle_in_transaction_session_timeout = '\(position == 0 ? 60 : 5)s'",
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'",
             "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
             "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'",
             "SELECT coalesce(max(n), 0) FROM rockpool.item", Self.feed(after: position),
@@ -100,7 +101,7 @@ final class SharedLog: Sendable {
             offline(.away(lost))
             throw Absence.away(lost)
         }
-        state.withLock { ($0.isNew, $0.isJoining) = (false, position == 0) }
+        state.withLock { ($0.isNew, $0.isJoining) = (false, isJoining) }
         try handOn(results.last ?? [], of: connection, to: take)
     }
 

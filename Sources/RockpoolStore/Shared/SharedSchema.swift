@@ -60,6 +60,13 @@ enum SharedSchema {
         DELETE FROM rockpool.claim WHERE seq = ANY ($1::bigint[])
         """
 
+    /// Removes everything, and refuses the replicas of it from then on.
+    static let emptying = [
+        "TRUNCATE rockpool.item, rockpool.blob, rockpool.claim, rockpool.lane",
+        "UPDATE rockpool.meta SET value = nextval('rockpool.item_number')::text WHERE name = 'pruned'",
+        "DELETE FROM rockpool.meta WHERE name IN ('moved', 'returned')",
+    ]
+
     static let replacing = "DELETE FROM rockpool.item WHERE tbl = 'total' AND part = 0 AND key = ANY ($1::bytea[])"
 
     static let claiming = """

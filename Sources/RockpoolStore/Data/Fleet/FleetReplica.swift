@@ -114,6 +114,7 @@ final class FleetReplica: FleetMember {
         try pool.write { db in
             try db.execute(sql: changes)
             try HeldOperations.handOver(HeldOperations.next(in: db, upTo: nil), in: db)
+            try noteLeaving(in: db)
             try db.execute(sql: "DROP TABLE fleet_change; DROP TABLE fleet_claim; DROP TABLE fleet_state")
         }
         return true
@@ -151,14 +152,20 @@ final class FleetReplica: FleetMember {
         }
         let now = ContinuousClock.now
         var feed = FeedApplication(tables, blobs: blobs, clockOffset: log.clockOffset)
+        var left: Int64?
         func take(_ items: [SharedItem]) throws {
             // The fleet has an outbox already: what this node brings comes after it.
-            if position == 0, feed.last == nil, !items.isEmpty { try HeldOperations.withdraw(in: db) }
+            if position == 0, feed.last == nil, !items.isEmpty {
+                guard left == nil else { throw wentOn() }
+                try HeldOperations.withdraw(in: db)
+            }
             try feed.take(items, in: db)
         }
         do {
-            try log.read(after: position, take)
-            try log.begin(after: feed.last ?? position, take)
+            if position == 0 { left = try positionLeft(in: db) }
+            try log.read(after: left ?? position, take)
+            try log.begin(after: feed.last ?? left ?? position, isJoining: position == 0, take)
+            if left != nil { try replace(in: db) }
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
@@ -166,19 +173,21 @@ final class FleetReplica: FleetMember {
         if feed.last != nil { try db.execute(sql: "DELETE FROM fleet_change") }
         var brought = feed.changes
         if position == 0, feed.last == nil {
-            // The first node of a fleet brings the outbox that it has.
+            // The first node of a fleet, or the last that comes back, brings the outbox that it has.
+            do { try keep(.returned) } catch let absence as SharedLog.Absence { throw self.absence(absence) }
+            try db.execute(sql: "DROP TABLE IF EXISTS fleet_left")
             for table in tables { try db.execute(sql: table.captureAll) }
             try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
         }
         let numbers = try handOver(to: &brought, in: db)
-        let left = try HeldOperations.count(in: db)
+        let heldNext = try HeldOperations.count(in: db)
         let delivered = try DataStore.delivered(in: db)
         state.withLock { [brought] state in
             (state.brought, state.lookedNext, state.delivered) = (brought, now, delivered)
-            (state.heldNext, state.linkedFrom) = (left, left == 0 ? nil : state.linkedFrom ?? numbers.first)
+            (state.heldNext, state.linkedFrom) = (heldNext, heldNext == 0 ? nil : state.linkedFrom ?? numbers.first)
             if let last = feed.last { state.next = last }
         }
-        return left == 0
+        return heldNext == 0
     }
 
     /// Gives the next of the held operations their places in the fleet.

@@ -88,20 +88,8 @@ extension DataStore {
     func emptyFleet() async throws {
         guard let replica = fleetReplica else { return }
         try await queue.commit { _ in
-            let others = try replica.log.run(
-                """
-                SELECT string_agg(name || CASE WHEN held > 0 THEN ' (holds ' || held || ' writes)' ELSE '' END, ', ') FROM rockpool.node
-                    WHERE id <> $1 AND (held > 0 OR NOT fenced AND expires > clock_timestamp())
-                """, [.text(replica.node)])
-            if let names = others.first?.first?.text {
-                throw DataStoreError.unavailable(
-                    "other nodes share this outbox: \(names); let them hand over what they hold, and stop them")
-            }
-            for statement in [
-                "TRUNCATE rockpool.item, rockpool.blob, rockpool.claim, rockpool.lane",
-                "UPDATE rockpool.meta SET value = nextval('rockpool.item_number')::text WHERE name = 'pruned'",
-                "INSERT INTO rockpool.meta VALUES ('moved', '\(replica.node)') ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            ] { try replica.log.run(statement) }
+            try replica.empty()
+            try replica.keep(.moved)
         }
     }
 }
