@@ -6,6 +6,7 @@ from clockshift import clocks_apart
 from databases import divided, lost, promoted, spilled, unwarranted
 from guide import guide
 from migrated import moved
+from page import shown
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
@@ -50,4 +51,5 @@ SCENARIOS = {
     "3S5": three(restarted),
     "3S6": three(promoted),
     "guide": guide,
+    "page": shown,
 }
