@@ -132,6 +132,11 @@ struct FleetMigrationTests: FleetCase {
         try await fill("a")
         try server.stop()
         await #expect { try await bring("a") } throws: { "\($0)".contains("the fleet's database is away: PostgreSQL cannot be reached") }
+        // It is no replica: a command that opens it as it is may change it.
+        let asItIs = try DataStore.open(
+            directory: "\(scratch.path)/a", settings: storage(), outbox: nil, clock: { [time] in time.now }, logger: quiet)
+        #expect(asItIs.replica == nil)
+        await asItIs.close()
         let single = try openData("\(scratch.path)/a", time)
         #expect(try await single.openOperations().map(\.id) == ["keyed", "last"])
         await single.close()

@@ -11,11 +11,18 @@ extension DataStore {
         _ directory: String, into outbox: OutboxSettings, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp,
         logger: Logger
     ) async throws -> OutboxCensus {
-        try await with(directory, outbox: outbox, settings: settings, clock: clock, logger: logger) { store in
-            guard try await store.hasArrived() else {
-                throw DataStoreError.unavailable("the outbox was moved from there: first run rockpool outbox migrate --to sqlite again")
+        let wasReplica = try await isReplica(directory, settings: settings, clock: clock, logger: logger)
+        do {
+            return try await with(directory, outbox: outbox, settings: settings, clock: clock, logger: logger) { store in
+                guard try await store.hasArrived() else {
+                    throw DataStoreError.unavailable("the outbox was moved from there: first run rockpool outbox migrate --to sqlite again")
+                }
+                return try await store.comparedCensus()
             }
-            return try await store.comparedCensus()
+        } catch DataStoreError.away(let detail) where !wasReplica {
+            // It was in no fleet, and goes on as before.
+            try await with(directory, outbox: OutboxSettings(), settings: settings, clock: clock, logger: logger) { _ in }
+            throw DataStoreError.away(detail)
         }
     }
 
@@ -28,8 +35,7 @@ extension DataStore {
         _ directory: String, from outbox: OutboxSettings, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp,
         logger: Logger
     ) async throws -> OutboxCensus {
-        let isReplica = try await with(directory, outbox: nil, settings: settings, clock: clock, logger: logger) { $0.replica != nil }
-        if isReplica {
+        if try await isReplica(directory, settings: settings, clock: clock, logger: logger) {
             _ = try await with(directory, outbox: outbox, settings: settings, clock: clock, logger: logger) { store in
                 guard try await store.hasArrived() else { return }
                 _ = try await store.comparedCensus()
@@ -40,6 +46,12 @@ extension DataStore {
         return try await with(directory, outbox: OutboxSettings(), settings: settings, clock: clock, logger: logger) { store in
             try await store.reading { try OutboxCensus(in: $0) }
         }
+    }
+
+    private static func isReplica(
+        _ directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
+    ) async throws -> Bool {
+        try await with(directory, outbox: nil, settings: settings, clock: clock, logger: logger) { $0.replica != nil }
     }
 
     private static func with<Value: Sendable>(
