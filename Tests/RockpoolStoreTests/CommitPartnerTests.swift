@@ -17,6 +17,8 @@ import Testing
             var failsAtPrepare = false
             var isUnknown = false
             var permitsEither = false
+            /// The transactions that it wants for itself.
+            var own = 0
         }
 
         let state = Mutex(State())
@@ -30,7 +32,13 @@ import Testing
             }
         }
 
-        func begin(in db: Database) throws { try call("begin") { $0.failsAtBegin } }
+        func begin(in db: Database) throws -> Bool {
+            try call("begin") { $0.failsAtBegin }
+            return state.withLock { state in
+                defer { state.own = max(0, state.own - 1) }
+                return state.own == 0
+            }
+        }
         func prepare(in db: Database) throws { try call("prepare") { $0.failsAtPrepare } }
         func abandon() { try? call("abandon") }
         func ended(in db: Database, isCommitted: Bool) { try? call(isCommitted ? "committed" : "rolled back") }
@@ -69,6 +77,14 @@ import Testing
         partner.state.withLock { $0.failsAtBegin = true }
         try await insert(1, .own)
         #expect(partner.calls == [])
+        #expect(try await numbers() == [1])
+    }
+
+    @Test func aJobWaitsForTheTransactionsThatThePartnerWantsForItself() async throws {
+        partner.state.withLock { $0.own = 2 }
+        try await insert(1, .either)
+        let turn = ["begin", "prepare", "committed"]
+        #expect(partner.calls == turn + turn + turn)
         #expect(try await numbers() == [1])
     }
 

@@ -9,7 +9,7 @@ import Testing
 @testable import RockpoolStore
 
 @Suite(.enabled(if: PostgreSQLServer.programs != nil, "postgresql is not installed"), .serialized, .timeLimit(.minutes(5)))
-struct FleetStoreTests {
+struct FleetStoreTests: FleetCase {
     let scratch: Scratch
     let time = ManualTime()
     let server: PostgreSQLServer
@@ -17,38 +17,6 @@ struct FleetStoreTests {
     init() throws {
         scratch = try Scratch()
         server = try PostgreSQLServer()
-    }
-
-    /// Opens the store of a node; all have the secret of the first.
-    private func node(_ name: String, _ absence: OutboxAbsence = .local) async throws -> DataStore {
-        let (own, first) = ("\(scratch.path)/\(name)", "\(scratch.path)/key")
-        let files = FileManager.default
-        if files.fileExists(atPath: first) {
-            try files.createDirectory(atPath: own, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try? files.removeItem(atPath: "\(own)/install-key")
-            try files.copyItem(atPath: first, toPath: "\(own)/install-key")
-        }
-        defer { try? files.copyItem(atPath: "\(own)/install-key", toPath: first) }
-        let store = try DataStore.open(
-            directory: "\(scratch.path)/\(name)", settings: storage(), outbox: server.settings(name, absence),
-            clock: { [time] in time.now }, logger: quiet)
-        try await until { store.fleet?.absence == nil && store.maySend }
-        return store
-    }
-
-    private func until(_ isTrue: () async throws -> Bool) async throws {
-        try await eventually("what the nodes agree on", pace: .milliseconds(50), isTrue)
-    }
-
-    private func open(_ store: DataStore) async throws -> [String] {
-        try await store.catchUp()
-        return try await store.openOperations().map(\.id)
-    }
-
-    private func deliver(_ id: String, at store: DataStore) async throws {
-        _ = try await store.finish(
-            id: id, disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes), now: time.now
-        )
     }
 
     @Test func whatOneNodeTakesTheOtherHasAndSendsInTheSameOrder() async throws {
@@ -98,6 +66,23 @@ struct FleetStoreTests {
         await b.close()
     }
 
+    @Test func theCountOfDeliveriesIsOneRowThatGetsAnotherKeyNowAndThen() async throws {
+        let a = try await node("a")
+        let ids = (1...70).map { "\($0)" }
+        for id in ids { _ = try await a.append(write(id, lane: id)) }
+        for id in ids {
+            _ = try #require(try await a.lease(id: id, now: time.now))
+            try await deliver(id, at: a)
+        }
+        let rows = "SELECT FROM rockpool.item WHERE tbl = 'total' AND convert_from(substr(key, 2, 4), 'UTF8') = 'name'"
+        try server.sql("DO $$ BEGIN ASSERT (SELECT count(*) FROM (\(rows)) AS t) = 1; END $$")
+        let b = try await node("b")
+        try await b.catchUp()
+        #expect(try await b.deliveredTotal() == 70)
+        await a.close()
+        await b.close()
+    }
+
     @Test func oneLaneIsInFlightAtOneNode() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))
@@ -108,10 +93,18 @@ struct FleetStoreTests {
         #expect(try await b.lease(id: "2", now: time.now) == nil)
         #expect(b.isSentElsewhere(1) && !a.isSentElsewhere(1))
         _ = try #require(try await b.lease(id: "3", now: time.now))
-        // The database itself refuses a second node in the lane.
-        #expect(throws: (any Error).self) {
-            try server.sql("INSERT INTO rockpool.claim SELECT 2, upstream, lane, 'other', 1 FROM rockpool.claim WHERE seq = 1")
+        // The database itself refuses a second node in the lane, and the lane to another while it is in use.
+        for statement in [
+            "INSERT INTO rockpool.claim SELECT 2, upstream, lane, 'other', 1 FROM rockpool.claim WHERE seq = 1",
+            "UPDATE rockpool.lane SET node = 'other' WHERE lane = (SELECT lane FROM rockpool.claim WHERE seq = 1)",
+        ] {
+            #expect(throws: (any Error).self) { try server.sql(statement) }
         }
+        // It is free once nothing of it is in flight, and its row is used again.
+        try await deliver("1", at: a)
+        try await b.catchUp()
+        _ = try #require(try await b.lease(id: "2", now: time.now))
+        try server.sql("DO $$ BEGIN ASSERT (SELECT count(*) FROM rockpool.lane) = 2; END $$")
         await a.close()
         await b.close()
     }
@@ -159,14 +152,60 @@ struct FleetStoreTests {
             #expect(a.holder(of: taken) == "a")
         }
         await #expect(throws: DataStoreError.self) { try await a.lease(id: "2", now: time.now) }
+        // Those who announce events go by the numbers of the log: what is held has none of the fleet yet.
+        #expect(try await a.journal(after: 0, limit: 10).count == 1)
+        #expect(try await a.journalPosition().last == 1)
         try server.start()
         try await until { (try? await open(b)) == ["1", "2", "3"] }
         #expect(try await open(a) == ["1", "2", "3"])
         #expect(a.fleet?.held == 0)
+        #expect(try await a.journal(after: 1, limit: 10).map(\.number) == [2, 3])
         let operation = try #require(try await b.operation(id: "3"))
         #expect(a.holder(of: operation) == nil)
         #expect(operation.body == .inline(bytes(3000, seed: 7)))
         #expect(try await b.append(write("4")).sequence > operation.sequence)
+        await a.close()
+        await b.close()
+    }
+
+    @Test func thousandsOfHeldWritesAreHandedOverInPortionsBetweenWhichOthersHaveTheirTurn() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        try server.stop()
+        try await until { a.fleet?.absence != nil && b.fleet?.absence != nil }
+        let ids = (0..<3000).map { "held-\($0)" }
+        for id in ids { _ = try await a.append(write(id, body: .inline(bytes(500)), lane: id)) }
+        try server.start()
+        try await until { b.fleet?.absence == nil && b.maySend }
+        var (longest, seen, count) = (Duration.zero, Set<Int>(), 0)
+        while seen.max() ?? 0 < ids.count {
+            count += 1
+            let begun = ContinuousClock.now
+            let taken = try await b.append(write("b-\(count)", lane: "b"))
+            longest = max(longest, .now - begun)
+            #expect(b.holder(of: taken) == nil)
+            seen.insert(try await b.openOperations().count { $0.id.hasPrefix("held-") })
+        }
+        #expect(longest < .seconds(2))
+        #expect(!seen.subtracting([0, ids.count]).isEmpty, "\(seen.sorted())")
+        #expect(try await open(b).filter { $0.hasPrefix("held-") } == ids)
+        #expect(try await open(a) == open(b))
+        #expect(a.fleet?.held == 0)
+        await a.close()
+        await b.close()
+    }
+
+    @Test func aFirstNodeThatHoldsMoreThanAPortionBringsAllInOrder() async throws {
+        try server.stop()
+        let a = try DataStore.open(
+            directory: "\(scratch.path)/a", settings: storage(), outbox: server.settings("a"), clock: { [time] in time.now }, logger: quiet)
+        let ids = (1...600).map { "\($0)" }
+        for id in ids { _ = try await a.append(write(id)) }
+        try server.start()
+        try await until { (try? await open(a)) == ids && a.fleet?.held == 0 }
+        try FileManager.default.copyItem(atPath: "\(scratch.path)/a/install-key", toPath: "\(scratch.path)/key")
+        let b = try await node("b")
+        #expect(try await open(b) == ids)
+        #expect(try await b.openOperations().map(\.sequence) == ids.compactMap { Int64($0) })
         await a.close()
         await b.close()
     }
@@ -217,6 +256,62 @@ struct FleetStoreTests {
         let b = try await node("b")
         #expect(try await open(b) == ["1", "2", "3"])
         await again.close()
+        await b.close()
+    }
+
+    @Test(arguments: [false, true]) func whatANodeHasSentAloneIsNotSentAgainWhenItComesBack(crashes: Bool) async throws {
+        let path = "\(scratch.path)/a"
+        let a = try await node("a")
+        for id in ["1", "2"] { _ = try await a.append(write(id)) }
+        await a.close()
+        let alone = try openData(path, time)
+        _ = try #require(try await alone.lease(id: "1", now: time.now))
+        try await deliver("1", at: alone)
+        await alone.close()
+        var before: String?
+        if crashes {
+            try server.stop()
+            let away = try DataStore.open(
+                directory: path, settings: storage(), outbox: server.settings("a"), clock: { [time] in time.now }, logger: quiet)
+            await away.close()
+            before = try scratch.copy(path, to: "before")
+            try server.start()
+        }
+        let again = try await node("a")
+        #expect(try await open(again) == ["2"])
+        await again.close()
+        if let before {
+            // As after a crash before the commit of its own database.
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.moveItem(atPath: before, toPath: path)
+            let third = try await node("a")
+            #expect(try await open(third) == ["2"])
+            await third.close()
+        }
+        let b = try await node("b")
+        #expect(try await open(b) == ["2"])
+        #expect(try await b.operation(id: "1")?.state == .delivered)
+        await b.close()
+    }
+
+    @Test func aNodeDoesNotComeBackToAFleetThatWentOn() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1"))
+        try await b.catchUp()
+        await a.close()
+        let alone = try openData("\(scratch.path)/a", time)
+        await alone.close()
+        let early = try DataStore.open(
+            directory: "\(scratch.path)/a", settings: storage(), outbox: server.settings("a"), clock: { [time] in time.now }, logger: quiet)
+        try await until { early.fleet?.absence?.contains("other nodes share this outbox: b") == true }
+        await early.close()
+        _ = try await b.append(write("2"))
+        let late = try DataStore.open(
+            directory: "\(scratch.path)/a", settings: storage(), outbox: server.settings("a"), clock: { [time] in time.now }, logger: quiet)
+        try await until { late.fleet?.absence?.contains("since this node left it") == true }
+        #expect(!late.maySend)
+        #expect(try await open(b) == ["1", "2"])
+        await late.close()
         await b.close()
     }
 

@@ -5,6 +5,8 @@ from chance import by_chance
 from clockshift import clocks_apart
 from databases import divided, lost, promoted, spilled, unwarranted
 from guide import guide
+from migrated import moved
+from page import shown
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
@@ -42,10 +44,12 @@ SCENARIOS = {
     "S12": rolling,
     "S13": held,
     "S14": by_chance,
+    "S15": moved,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),
     "3S5": three(restarted),
     "3S6": three(promoted),
     "guide": guide,
+    "page": shown,
 }

@@ -13,9 +13,11 @@ export const overview = {
   async load(_, pool) {
     [pool.status, pool.stats, pool.storage, pool.network] =
       await Promise.all([get("/v1/status"), get("/v1/stats"), get("/v1/storage"), get("/v1/network")]);
+    pool.nodes = pool.status.fleet ? await get("/v1/fleet/nodes").then((page) => page.items, () => []) : [];
     return {};
   },
-  view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
+  view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), fleet(pool),
+    h("div", { class: "halves" }, upstreams(pool), room(pool))],
 };
 
 /** A shortage of storage, with what to do. */
@@ -129,6 +131,26 @@ function traffic({ history: samples, stats }) {
           { name: "p50", class: "of-p50", values: history.map((sample) => sample.p50Seconds ?? null) },
         ],
       })));
+}
+
+const lives = { live: "good", expired: "warn", gone: "bad" };
+
+/** The nodes that share the outbox; nothing without a fleet. */
+function fleet({ status, nodes }) {
+  if (!status.fleet) return null;
+  const survives = status.fleet.survivesDatabaseHost ? "survives" : "does not survive";
+  return h("section", { "aria-labelledby": "fleet" },
+    h("div", { class: "heading" }, h("h2", { id: "fleet" }, "Fleet"),
+      h("p", { class: "quiet" }, `This node is ${status.fleet.node}; an accepted write ${survives} the loss of the database's host.`)),
+    nodes.length === 0 ? empty("The fleet's database is away", status.fleet.detail ?? "")
+      : table("Nodes that share the outbox", [
+        { name: "Node", cell: (one) => one.name },
+        { name: "State", cell: (one) => tag(one.state, lives[one.state]) },
+        { name: "Lease renewed", cell: (one) => `${span(one.renewedSecondsAgo)} ago` },
+        { name: "Behind", class: "figure", cell: (one) => number(one.behind) },
+        { name: "In flight", class: "figure", cell: (one) => number(one.inflight) },
+        { name: "Held", class: "figure", cell: (one) => number(one.held) },
+      ], nodes.map((one) => ({ ...one, key: one.id }))));
 }
 
 const tones = { online: "good", suspect: "warn", offline: "bad", captive: "bad" };

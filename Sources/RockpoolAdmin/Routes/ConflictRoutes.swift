@@ -29,7 +29,9 @@ struct ConflictRoutes {
 
     /// Lists conflicts, the newest first; without `state` only those that wait for a decision.
     private func list(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor"])
+        let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor", "nodes"])
+        let places = FleetPlaces(data: data, isAsked: try query.flag(named: "nodes"))
+        try await places.prepare()
         let page = try await data.conflicts(
             ConflictFilter(
                 upstream: try query.one(named: "upstream"), entity: try query.one(named: "entity"), isOpen: try Self.isOpen(in: query),
@@ -38,7 +40,8 @@ struct ConflictRoutes {
         if page.items.isEmpty, let name = try query.one(named: "upstream"), active.routes.upstream(named: name) == nil {
             throw Refusal.unknown(upstream: name, among: active)
         }
-        return .json(["items": .array(page.items.map(ConflictDocument.summary)), "next": .optional(page.next.map { String($0) })])
+        let items = try await places.add(to: page.items.map(ConflictDocument.summary), of: page.items)
+        return .json(["items": .array(items), "next": .optional(page.next.map { String($0) })])
     }
 
     private static func isOpen(in query: AdminQuery) throws(Refusal) -> Bool? {

@@ -26,7 +26,7 @@ struct OperationRoutes {
 
     private func list(request: Request) async throws -> Response {
         let query = try AdminQuery(
-            request, known: PagePlace.names.union(["state", "lane", "upstream", "method", "path", "olderThanSeconds"]))
+            request, known: PagePlace.names.union(["state", "lane", "upstream", "method", "path", "olderThanSeconds", "nodes"]))
         let place = try PagePlace(query)
         var filter = try filter(from: query)
         filter.method = try query.one(named: "method")?.uppercased()
@@ -38,10 +38,13 @@ struct OperationRoutes {
             guard let sequence = Int64(cursor) else { return .problem(.badRequest, detail: "cursor must be the `next` of a page") }
             filter.cursor = sequence
         }
+        let places = FleetPlaces(data: data, isAsked: try query.flag(named: "nodes"))
+        try await places.prepare()
         let page = try await data.operations(filter)
         if page.items.isEmpty { try refuseUnknownUpstream(filter.upstream) }
+        let items = try await places.add(to: documents.documents(of: page.items), of: page.items)
         var document: JSONValue = [
-            "items": .array(try await documents.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
+            "items": .array(items), "next": .optional(page.next.map { String($0) }),
         ]
         if place.isCounted { document["total"] = .integer(try await data.count(of: filter)) }
         return .json(document)

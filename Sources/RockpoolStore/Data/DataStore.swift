@@ -58,9 +58,10 @@ package final class DataStore: Sendable {
     ///
     /// After a crash every operation in flight, and every live write that was under way, becomes `uncertain`, reason `crashed`: it may have
     /// been sent.
+    /// - Parameter outbox: nil to keep the outbox where it is, without taking part in a fleet.
     /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
-        directory: String, settings: StorageSettings, outbox: OutboxSettings = OutboxSettings(),
+        directory: String, settings: StorageSettings, outbox: OutboxSettings? = OutboxSettings(),
         clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(DataStoreError) -> DataStore {
         let path = "\(directory)/data.sqlite"
@@ -116,7 +117,7 @@ package final class DataStore: Sendable {
     static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
 
     private init(
-        directory: String, settings: StorageSettings, outbox: OutboxSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger,
+        directory: String, settings: StorageSettings, outbox: OutboxSettings?, clock: @escaping @Sendable () -> Timestamp, logger: Logger,
         lock: StoreLock, database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)

@@ -144,31 +144,40 @@ final class CommitQueue: Sendable {
 
     private func run(_ group: ArraySlice<Job>, on db: Database) {
         guard let partner, group.contains(where: { $0.scope != .own }) else { return commit(group, on: db) }
-        switch commit(group, with: partner, on: db) {
-        case nil: break
-        case let absence?:
-            // Without the partner, only jobs that need it not.
-            let able = group.filter { $0.scope == .own || $0.scope == .either && absence.permitsEither }
-            for job in group where job.scope == .shared || job.scope == .either && !absence.permitsEither { job.refuse(absence.error) }
-            if !able.isEmpty { commit(able[...], on: db, alone: partner) }
-        }
+        var outcome = Outcome.unasked
+        while case .unasked = outcome { outcome = commit(group, with: partner, on: db) }
+        guard case .absent(let absence) = outcome else { return }
+        // Without the partner, only jobs that need it not.
+        let able = group.filter { $0.scope == .own || $0.scope == .either && absence.permitsEither }
+        for job in group where job.scope == .shared || job.scope == .either && !absence.permitsEither { job.refuse(absence.error) }
+        if !able.isEmpty { commit(able[...], on: db, alone: partner) }
+    }
+
+    /// What became of a group in a transaction of both databases.
+    private enum Outcome {
+        /// Every caller was answered.
+        case answered
+        /// The transaction was the partner's: no job has run.
+        case unasked
+        /// The partner takes no part; everything was rolled back.
+        case absent(PartnerAbsence)
     }
 
     /// Commits a group in both databases, the partner's first.
-    /// - Returns: nil after every caller was answered; or the reason why the partner takes no part, after everything was rolled back.
-    private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> PartnerAbsence? {
+    private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> Outcome {
         var (answers, failure): ([Answer], (any Error)?) = ([], nil)
+        var mayRun = true
         do {
             try db.beginTransaction(.immediate)
-            try partner.begin(in: db)
-            answers = try run(group, in: db)
+            mayRun = try partner.begin(in: db)
+            if mayRun { answers = try run(group, in: db) }
             try partner.prepare(in: db)
             try db.commit()
         } catch {
             partner.abandon()
             try? db.rollback()
             if let absence = error as? PartnerAbsence {
-                if !absence.isUnknown { return absence }
+                if !absence.isUnknown { return .absent(absence) }
                 failure = absence.error
             } else {
                 failure = error
@@ -177,8 +186,12 @@ final class CommitQueue: Sendable {
         // Before others learn of it: what they read then is not taken for older.
         turnCount.add(1, ordering: .releasing)
         partner.ended(in: db, isCommitted: failure == nil)
+        if !mayRun, failure == nil {
+            endTurn(on: db)
+            return .unasked
+        }
         finish(group, answers: answers, failure: failure, on: db)
-        return nil
+        return .answered
     }
 
     /// - Parameter partner: told about changes that it has no part in; nil for changes that never concern it.

@@ -1,4 +1,4 @@
-// Kill points for crash tests: the moments between two durable steps (docs/outbox.md#fault-points, K1–K17).
+// Kill points for crash tests: the moments between two durable steps (docs/outbox.md#fault-points).
 import Glibc
 import Synchronization
 
@@ -18,6 +18,9 @@ package enum FailPoint: String, CaseIterable, Sendable {
     case merging = "K15"
     case purging = "K16"
     case migrating = "K17"
+    case beforeSharedCommit = "F1"
+    case betweenCommits = "F2"
+    case afterEmptying = "F3"
 
     /// `ROCKPOOL_KILL_AT=K5`, or `K5:3` for the third time the point is reached. Unset outside tests.
     private static let words = unsafe getenv("ROCKPOOL_KILL_AT").map { unsafe String(cString: $0).split(separator: ":") } ?? []

@@ -14,8 +14,10 @@ package enum CommitScope: Sendable {
 /// Takes part in every shared transaction of a `CommitQueue`. All methods are called on the writer's thread, inside SQLite's transaction.
 protocol CommitPartner: Sendable {
     /// Begins, and brings SQLite's rows up to date before the first job.
+    /// - Returns: false when there is more to bring up to date than one transaction should take: it ends without jobs, which wait for the
+    ///   next.
     /// - Throws: `PartnerAbsence`, or the error of SQLite.
-    func begin(in db: Database) throws
+    func begin(in db: Database) throws -> Bool
     /// Takes over what the jobs have changed, and commits it.
     /// - Throws: `PartnerAbsence`, or the error of SQLite. SQLite must not commit then.
     func prepare(in db: Database) throws

@@ -17,6 +17,10 @@ final class SharedLog: Sendable {
         var lease: NodeLease?
         var absence = Absence.away("not connected yet")
         var isLazy = false
+        /// True until the first transaction of the connection.
+        var isNew = false
+        /// True in a transaction that may bring everything that this node has.
+        var isJoining = false
         var clockOffset: Int64 = 0
         /// Connections given up while a commit waited.
         var lost = 0
@@ -39,7 +43,7 @@ final class SharedLog: Sendable {
 
     func online(_ connection: PostgreSQLConnection, lease: NodeLease, standing: SharedServer.Standing) {
         state.withLock { state in
-            (state.connection, state.lease, state.isLazy) = (connection, lease, standing.isLazy)
+            (state.connection, state.lease, state.isLazy, state.isNew) = (connection, lease, standing.isLazy, true)
             state.clockOffset = standing.clockOffset
         }
     }
@@ -59,15 +63,30 @@ final class SharedLog: Sendable {
 
     // MARK: transactions
 
+    /// Reads the items after `position` on a new connection, while others may write: there may be many.
+    /// - Throws: `Absence`; whatever `take` throws.
+    func read(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
+        guard let connection = state.withLock({ $0.isNew ? $0.connection : nil }) else { return }
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        let rows = try failing { try connection.run("\(begin); \(Self.feed(after: position))", within: Self.patience) }.last ?? []
+        do { try handOn(rows, of: connection, to: take) } catch {
+            abandon()
+            throw error
+        }
+        _ = try failing { try connection.run("COMMIT", within: .seconds(5)) }
+    }
+
     /// Begins a transaction as the only writer of the fleet.
+    /// - Parameter isJoining: true if this node may bring everything that it has, which takes longer.
     /// - Returns: the items after `position`, in pages that `take` receives.
     /// - Throws: `Absence`; whatever `take` throws.
-    func begin(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
+    func begin(after position: Int64, isJoining: Bool, _ take: ([SharedItem]) throws -> Void) throws {
         let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
             "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
-            "SET LOCAL idle_in_transaction_session_timeout = '5s'", "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'",
+            "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
             "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'",
             "SELECT coalesce(max(n), 0) FROM rockpool.item", Self.feed(after: position),
         ]
@@ -82,7 +101,13 @@ final class SharedLog: Sendable {
             offline(.away(lost))
             throw Absence.away(lost)
         }
-        var rows = results.last ?? []
+        state.withLock { ($0.isNew, $0.isJoining) = (false, isJoining) }
+        try handOn(results.last ?? [], of: connection, to: take)
+    }
+
+    /// Hands a page on, and every following one.
+    private func handOn(_ page: [[[UInt8]?]], of connection: PostgreSQLConnection, to take: ([SharedItem]) throws -> Void) throws {
+        var rows = page
         while true {
             let items = rows.compactMap(Self.item)
             try take(items)
@@ -104,10 +129,12 @@ final class SharedLog: Sendable {
     }
 
     /// Adds what has changed to the transaction.
+    /// - Parameter replaced: the keys of counts that have another key now.
     /// - Returns: the new position of this node; nil when nothing was added.
     /// - Throws: `Absence`, `PostgreSQLError.refused` for what the database itself does not permit.
-    func ship(_ items: [SharedItem], released: [Int64], claimed: [SharedClaim]) throws -> Int64? {
+    func ship(_ items: [SharedItem], replaced: [[UInt8]], released: [Int64], claimed: [SharedClaim]) throws -> Int64? {
         guard !items.isEmpty else { return nil }
+        if !replaced.isEmpty { try run(SharedSchema.replacing, [.bytes(replaced)]) }
         if !released.isEmpty { try run(SharedSchema.releasing, [.numbers(released)]) }
         if !claimed.isEmpty {
             try run(
@@ -126,7 +153,7 @@ final class SharedLog: Sendable {
                     .texts(part.map(\.table)), .bytes(part.map(\.key)), .numbers(part.map { Int64($0.part) }), .bytes(part.map(\.data)),
                     .texts(part.map { $0.operation?.id }), .texts(part.map { $0.operation?.upstream }),
                     .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey }),
-                    .texts(part.map { $0.operation?.state }),
+                    .texts(part.map { $0.operation?.state }), .text(node),
                 ])
             last = max(last, rows.compactMap { $0.first?.map { $0.reduce(0) { $0 << 8 | Int64($1) } } }.max() ?? 0)
         }
@@ -138,7 +165,8 @@ final class SharedLog: Sendable {
     /// - Throws: `Absence`; the commit may have happened.
     func commit(notifying isNews: Bool) throws {
         guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
-        _ = try failing { try connection.run(isNews ? "NOTIFY rockpool; COMMIT" : "COMMIT", within: Self.patience) }
+        let patience = state.withLock(\.isJoining) ? .seconds(60) : Self.patience
+        _ = try failing { try connection.run(isNews ? "NOTIFY rockpool; COMMIT" : "COMMIT", within: patience) }
         // A cancelled wait for the standby is no error to PostgreSQL: it warns, and the commit may be gone after a promotion.
         guard connection.lastWarnings.isEmpty else {
             let warning = PostgreSQLError.warned(connection.lastWarnings.joined(separator: "; "))

@@ -9,7 +9,8 @@ enum SharedSchema {
     static let lockKey = 0x5250_666C
 
     /// `item_door`: a client's key names one operation in the fleet. `lane` and `claim`: the operations in flight in one lane belong to one
-    /// node; the foreign key refuses another's.
+    /// node; the foreign key refuses another's. A lane keeps its row: a new one for each claim would leave as many old versions under its
+    /// key. `item.node` is the node that brought an operation.
     static let creation = """
         CREATE SCHEMA IF NOT EXISTS rockpool;
         CREATE TABLE IF NOT EXISTS rockpool.meta (name text PRIMARY KEY, value text NOT NULL);
@@ -24,6 +25,7 @@ enum SharedSchema {
             tbl text NOT NULL, key bytea NOT NULL, part bigint NOT NULL, n bigint NOT NULL, data bytea,
             id text, upstream text, principal text, client_key text, state text, PRIMARY KEY (tbl, key, part)
         ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+        ALTER TABLE rockpool.item ADD COLUMN IF NOT EXISTS node text;
         CREATE UNIQUE INDEX IF NOT EXISTS item_n ON rockpool.item (n);
         CREATE UNIQUE INDEX IF NOT EXISTS item_id ON rockpool.item (id) WHERE id IS NOT NULL;
         CREATE UNIQUE INDEX IF NOT EXISTS item_door ON rockpool.item (principal, client_key) WHERE client_key IS NOT NULL;
@@ -43,8 +45,9 @@ enum SharedSchema {
     // MARK: the statements of a transaction
 
     static let shipping = """
-        INSERT INTO rockpool.item (tbl, key, part, n, data, id, upstream, principal, client_key, state)
-            SELECT tbl, key, part, nextval('rockpool.item_number'), data, id, upstream, principal, client_key, state
+        INSERT INTO rockpool.item (tbl, key, part, n, data, id, upstream, principal, client_key, state, node)
+            SELECT tbl, key, part, nextval('rockpool.item_number'), data, id, upstream, principal, client_key, state,
+                CASE WHEN id IS NOT NULL THEN $10::text END
             FROM unnest($1::text[], $2::bytea[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
                 WITH ORDINALITY AS given (tbl, key, part, data, id, upstream, principal, client_key, state, place)
             ORDER BY place
@@ -54,17 +57,24 @@ enum SharedSchema {
         """
 
     static let releasing = """
-        WITH gone AS (DELETE FROM rockpool.claim WHERE seq = ANY ($1::bigint[]) RETURNING upstream, lane)
-        DELETE FROM rockpool.lane USING gone WHERE lane.upstream = gone.upstream AND lane.lane = gone.lane
-            AND NOT EXISTS (SELECT 1 FROM rockpool.claim AS other WHERE other.upstream = lane.upstream AND other.lane = lane.lane
-                AND other.seq <> ALL ($1::bigint[]))
+        DELETE FROM rockpool.claim WHERE seq = ANY ($1::bigint[])
         """
+
+    /// Removes everything, and refuses the replicas of it from then on.
+    static let emptying = [
+        "TRUNCATE rockpool.item, rockpool.blob, rockpool.claim, rockpool.lane",
+        "UPDATE rockpool.meta SET value = nextval('rockpool.item_number')::text WHERE name = 'pruned'",
+        "DELETE FROM rockpool.meta WHERE name IN ('moved', 'returned')",
+    ]
+
+    static let replacing = "DELETE FROM rockpool.item WHERE tbl = 'total' AND part = 0 AND key = ANY ($1::bytea[])"
 
     static let claiming = """
         WITH given AS (
             SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS t (seq, upstream, lane, node, epoch)
         ), taken AS (
-            INSERT INTO rockpool.lane SELECT DISTINCT upstream, lane, node FROM given ON CONFLICT (upstream, lane) DO NOTHING
+            INSERT INTO rockpool.lane SELECT DISTINCT upstream, lane, node FROM given
+                ON CONFLICT (upstream, lane) DO UPDATE SET node = excluded.node WHERE lane.node <> excluded.node
         )
         INSERT INTO rockpool.claim SELECT * FROM given
             ON CONFLICT (seq) DO UPDATE SET upstream = excluded.upstream, lane = excluded.lane, node = excluded.node, epoch = excluded.epoch

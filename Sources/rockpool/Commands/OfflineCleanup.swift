@@ -39,7 +39,8 @@ enum OfflineCleanup {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
         let data = try await StartFailure.naming {
-            try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+            try DataStore.open(
+                directory: storage.stateDir, settings: storage, outbox: nil, clock: WallClock.now, logger: logger)
         }
         let cache = try await StartFailure.naming {
             try CacheStore.open(

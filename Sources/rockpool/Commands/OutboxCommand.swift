@@ -11,7 +11,10 @@ struct OutboxCommand: AsyncParsableCommand {
             "rockpool outbox summary                              # who fills it",
             "rockpool outbox show ID  # request, answer, attempts",
             "rockpool outbox retry ID"),
-        subcommands: [List.self, Summary.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
+        subcommands: [
+            List.self, Summary.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self,
+            Migrate.self,
+        ],
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {

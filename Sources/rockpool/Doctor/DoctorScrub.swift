@@ -82,7 +82,8 @@ enum DoctorScrub {
         let data: DataStore
         do {
             data = try DataStore.open(
-                directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: Logger(label: "rockpool", level: .error))
+                directory: storage.stateDir, settings: storage, outbox: nil, clock: WallClock.now,
+                logger: Logger(label: "rockpool", level: .error))
         } catch DataStoreError.corrupt {
             return await DataStore.scrubWhileStopped(storage.stateDir, seal: BodySeal.kept(storage), now: now, progress: note)
         }

@@ -23,7 +23,7 @@ struct ConflictReport: TabularReport, Hashable {
         return (resolution ?? "left to the next attempt") + " by " + (decidedBy == "strategy" ? strategy : "a person")
     }
 
-    fileprivate var outcomeCell: TextTable.Cell { .init(outcome, isOpen ? .warning : nil) }
+    var outcomeCell: TextTable.Cell { .init(outcome, isOpen ? .warning : nil) }
 
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [

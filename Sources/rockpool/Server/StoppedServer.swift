@@ -18,7 +18,8 @@ enum StoppedServer {
         let logger = Logger(label: "rockpool", level: .error)
         SQLiteTemporaries.keep(in: storage)
         let (data, cache) = try await StartFailure.naming {
-            let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+            let data = try DataStore.open(
+                directory: storage.stateDir, settings: storage, outbox: nil, clock: WallClock.now, logger: logger)
             return (
                 data,
                 try CacheStore.open(

@@ -17,7 +17,7 @@ package struct OutboxSettings: Hashable, Sendable {
 }
 
 /// The engine that orders the outbox.
-package enum OutboxEngine: String, CaseIterable, Hashable, Sendable {
+package enum OutboxEngine: String, CaseIterable, Hashable, Sendable, Codable {
     case sqlite, postgresql
 }
 

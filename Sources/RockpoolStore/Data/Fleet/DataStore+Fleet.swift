@@ -7,9 +7,16 @@ import Synchronization
 
 extension DataStore {
     /// Returns the partner of the writer; nil with `outbox.store: sqlite`.
+    /// - Parameter outbox: nil to leave the database as it is: a replica of a fleet takes no part then, and stays one.
     static func replica(
-        for outbox: OutboxSettings, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+        for outbox: OutboxSettings?, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
     ) throws -> (any FleetMember)? {
+        guard let outbox else {
+            guard try pool.read({ try $0.tableExists("fleet_state") }) else { return nil }
+            var asItIs = OutboxSettings()
+            asItIs.whenUnreachable = .refuse
+            return try replica(of: pool, asItIs, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+        }
         guard outbox.store == .postgresql else {
             if try FleetReplica.leave(pool) {
                 logger.warning(
@@ -17,14 +24,20 @@ extension DataStore {
             }
             return nil
         }
+        return try replica(of: pool, outbox, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+    }
+
+    private static func replica(
+        of pool: DatabasePool, _ settings: OutboxSettings, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+    ) throws -> FleetReplica {
         let node = try pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
         return FleetReplica(
-            settings: outbox, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            settings: settings, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
     }
 
     /// Begins to take part in the fleet. No effect without one.
-    func join(_ outbox: OutboxSettings) throws {
-        guard let fleetReplica else { return }
+    func join(_ outbox: OutboxSettings?) throws {
+        guard let fleetReplica, let outbox else { return }
         let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
         fleetReplica.join(
             FleetMembership(
@@ -33,7 +46,7 @@ extension DataStore {
             ) { [weak self] in self?.heed($0) })
     }
 
-    private var fleetReplica: FleetReplica? { replica as? FleetReplica }
+    var fleetReplica: FleetReplica? { replica as? FleetReplica }
     private var membership: FleetMembership? { fleetReplica?.membership }
 
     /// How this node stands in its fleet; nil without one.
@@ -55,7 +68,7 @@ extension DataStore {
     package func isSentElsewhere(_ sequence: Int64) -> Bool { fleetReplica?.isElsewhere(sequence) ?? false }
 
     /// True if this node does the work that one node of a fleet does for all.
-    var isFirstNode: Bool { membership?.standing.isFirst ?? true }
+    var isFirstNode: Bool { membership?.standing.isFirst ?? (replica == nil) }
 
     /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
     package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) {

@@ -13,12 +13,18 @@ extension FleetMembership {
             throw Ended(
                 description: "this node has another secret than its fleet: copy install-key from a node's state_dir before the start")
         }
+        guard terms["moved"] != replica.node else {
+            noteMove()
+            throw Ended(description: "the outbox was moved to this node's data.sqlite: run rockpool outbox migrate --to sqlite again")
+        }
         guard replica.position == 0 || replica.position >= terms["pruned"].flatMap({ Int64($0) }) ?? 0 else {
-            throw Ended(description: "this node was away for more than 30 days: stop it, remove data.sqlite, and start it")
+            let reason = "this node was away for more than 30 days, or its fleet's outbox was moved"
+            throw Ended(description: "\(reason): stop it, export what it holds, remove data.sqlite, and start it")
         }
     }
 
-    /// Removes what is left of deleted rows once every node has read it; a node that was away for 30 days does not count.
+    /// Removes what is left of deleted rows once every node has read it, and lanes with nothing in flight; a node that was away for 30 days
+    /// does not count.
     func prune(on connection: PostgreSQLConnection) throws {
         try connection.run(
             """
@@ -26,6 +32,8 @@ extension FleetMembership {
             SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey));
             DELETE FROM rockpool.node WHERE expires < clock_timestamp() - interval '30 days'
                 AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
+            DELETE FROM rockpool.lane WHERE NOT EXISTS (
+                SELECT 1 FROM rockpool.claim WHERE claim.upstream = lane.upstream AND claim.lane = lane.lane);
             WITH gone AS (
                 DELETE FROM rockpool.item WHERE data IS NULL AND n < (SELECT min(position) FROM rockpool.node) RETURNING n
             )

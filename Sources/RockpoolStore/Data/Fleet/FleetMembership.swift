@@ -54,6 +54,8 @@ final class FleetMembership: Sendable {
         return standing
     }
 
+    func noteMove() { state.withLock { $0.facts.hasMovedHere = true } }
+
     private static func words(_ absence: SharedLog.Absence) -> String {
         switch absence {
         case .away(let detail): detail

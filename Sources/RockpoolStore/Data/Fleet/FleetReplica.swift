@@ -17,6 +17,11 @@ final class FleetReplica: FleetMember {
         /// The operations that other nodes have in flight.
         var elsewhereNow: Set<Int64> = []
         var held = 0
+        /// The held operations after the transaction that is under way, and the first number that was given since there were some.
+        var heldNext = 0
+        var linkedFrom: Int64?
+        /// The count of deliveries before the jobs of the transaction that is under way.
+        var delivered: Int64 = 0
         /// The epoch under which each operation was leased here.
         var leased: [Int64: Int64] = [:]
         var tables: [ReplicatedTable] = []
@@ -108,7 +113,8 @@ final class FleetReplica: FleetMember {
         guard try pool.read({ try $0.tableExists("fleet_state") }) else { return false }
         try pool.write { db in
             try db.execute(sql: changes)
-            _ = try HeldOperations.handOver(in: db)
+            try HeldOperations.handOver(HeldOperations.next(in: db, upTo: nil), in: db)
+            try noteLeaving(in: db)
             try db.execute(sql: "DROP TABLE fleet_change; DROP TABLE fleet_claim; DROP TABLE fleet_state")
         }
         return true
@@ -139,19 +145,27 @@ final class FleetReplica: FleetMember {
 
     // MARK: transactions
 
-    func begin(in db: Database) throws {
+    func begin(in db: Database) throws -> Bool {
         let (tables, position) = state.withLock { state in
             (state.brought, state.next) = (ForeignChanges(), state.position)
             return (state.tables, state.position)
         }
         let now = ContinuousClock.now
         var feed = FeedApplication(tables, blobs: blobs, clockOffset: log.clockOffset)
-        do {
-            try log.begin(after: position) { items in
-                // The fleet has an outbox already: what this node brings comes after it.
-                if position == 0, feed.last == nil, !items.isEmpty { try HeldOperations.withdraw(in: db) }
-                try feed.take(items, in: db)
+        var left: Int64?
+        func take(_ items: [SharedItem]) throws {
+            // The fleet has an outbox already: what this node brings comes after it.
+            if position == 0, feed.last == nil, !items.isEmpty {
+                guard left == nil else { throw wentOn() }
+                try HeldOperations.withdraw(in: db)
             }
+            try feed.take(items, in: db)
+        }
+        do {
+            if position == 0 { left = try positionLeft(in: db) }
+            try log.read(after: left ?? position, take)
+            try log.begin(after: feed.last ?? left ?? position, isJoining: position == 0, take)
+            if left != nil { try replace(in: db) }
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
@@ -159,29 +173,46 @@ final class FleetReplica: FleetMember {
         if feed.last != nil { try db.execute(sql: "DELETE FROM fleet_change") }
         var brought = feed.changes
         if position == 0, feed.last == nil {
-            // The first node of a fleet brings the outbox that it has.
+            // The first node of a fleet, or the last that comes back, brings the outbox that it has.
+            do { try keep(.returned) } catch let absence as SharedLog.Absence { throw self.absence(absence) }
+            try db.execute(sql: "DROP TABLE IF EXISTS fleet_left")
             for table in tables { try db.execute(sql: table.captureAll) }
             try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
         }
-        for (held, sequence) in try HeldOperations.handOver(in: db) {
-            brought.gone.append(held)
-            brought.operations.insert(sequence)
-        }
+        let numbers = try handOver(to: &brought, in: db)
+        let heldNext = try HeldOperations.count(in: db)
+        let delivered = try DataStore.delivered(in: db)
         state.withLock { [brought] state in
-            (state.brought, state.lookedNext) = (brought, now)
+            (state.brought, state.lookedNext, state.delivered) = (brought, now, delivered)
+            (state.heldNext, state.linkedFrom) = (heldNext, heldNext == 0 ? nil : state.linkedFrom ?? numbers.first)
             if let last = feed.last { state.next = last }
         }
+        return heldNext == 0
+    }
+
+    /// Gives the next of the held operations their places in the fleet.
+    /// - Returns: their numbers.
+    private func handOver(to brought: inout ForeignChanges, in db: Database) throws -> [Int64] {
+        let held = try HeldOperations.next(in: db, upTo: HeldOperations.portion)
+        brought.gone += try held.compactMap { try DataStore.fetch(in: db, where: "seq = ?", [$0]) }
+        let numbers = try HeldOperations.handOver(held, in: db, linkedFrom: state.withLock(\.linkedFrom))
+        brought.operations.formUnion(numbers)
+        return numbers
     }
 
     func prepare(in db: Database) throws {
-        let shipment = try Shipment(in: db, tables: state.withLock(\.tables), clockOffset: log.clockOffset)
+        let (tables, delivered) = state.withLock { ($0.tables, $0.delivered) }
+        var last: Int64 = 0
         do {
-            for hash in shipment.bodies { try blobs.share(hash) }
-            for hash in shipment.goneBodies { try blobs.unshare(hash) }
-            let last = try log.ship(shipment.items, released: shipment.released, claimed: shipment.claimed)
+            try Shipment.parts(in: db, tables: tables, clockOffset: log.clockOffset, delivered: delivered) { part in
+                for hash in part.bodies { try blobs.share(hash) }
+                for hash in part.goneBodies { try blobs.unshare(hash) }
+                let number = try log.ship(part.distinct, replaced: part.replaced, released: part.released, claimed: part.claimed)
+                last = max(last, number ?? 0)
+            }
             let elsewhere = try elsewhere(in: db)
             let next = state.withLock { state in
-                state.next = max(state.next, last ?? 0)
+                state.next = max(state.next, last)
                 state.elsewhere = elsewhere
                 return state.next
             }
@@ -190,10 +221,12 @@ final class FleetReplica: FleetMember {
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
-        do { try log.commit(notifying: !shipment.items.isEmpty) } catch let absence as SharedLog.Absence {
+        FailPoint.beforeSharedCommit.reached()
+        do { try log.commit(notifying: last > 0) } catch let absence as SharedLog.Absence {
             guard case .away(let detail) = absence else { throw self.absence(absence) }
             throw PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
         }
+        FailPoint.betweenCommits.reached()
     }
 
     func abandon() { log.abandon() }
@@ -201,7 +234,7 @@ final class FleetReplica: FleetMember {
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }
         let changes = state.withLock { state in
-            (state.elsewhereNow, state.held) = (state.elsewhere, 0)
+            (state.elsewhereNow, state.held) = (state.elsewhere, state.heldNext)
             return state.brought
         }
         forgetLanded(in: db)

@@ -19,6 +19,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var isFirst = true
     /// The number of operations that this node keeps until the database is back.
     package var held = 0
+    /// True if the outbox is no longer in the shared database, but in this node's own.
+    package var hasMovedHere = false
     /// How often this node was fenced since its start.
     package var fenced = 0
     /// Time since the last renewal of the lease; nil without a lease.

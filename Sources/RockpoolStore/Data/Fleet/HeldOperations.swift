@@ -35,12 +35,9 @@ enum HeldOperations {
     /// Makes held operations of the open ones of an outbox that was never shared; the rest of it is forgotten, since the numbers of the
     /// fleet take its place.
     static func withdraw(in db: Database) throws {
-        try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
         try db.execute(sql: "DELETE FROM op WHERE state IN (\(OperationRow.endedStates)); DELETE FROM sync_log; DELETE FROM conflict;")
-        for old in try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq < ? ORDER BY seq DESC", arguments: [first]) {
-            for sql in renumbering { try db.cachedStatement(sql: sql).execute(arguments: [first + old, old]) }
-            for sql in linking { try db.cachedStatement(sql: sql).execute(arguments: [first + old, old, 0]) }
-        }
+        let open = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq < ?", arguments: [first])
+        try renumber(open.map { ($0, first + $0) }, linkedFrom: 0, in: db)
         // In flight when the last run ended.
         try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
     }
@@ -60,48 +57,78 @@ enum HeldOperations {
         return db.changesCount > 0
     }
 
-    /// Gives held operations the next shared numbers, in their order.
-    /// - Returns: the operations as they were held, and their new sequences.
-    static func handOver(in db: Database) throws -> [(held: QueuedWrite, sequence: Int64)] {
-        let held = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq >= ? ORDER BY seq", arguments: [first])
-        guard !held.isEmpty else { return [] }
-        try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
-        var handed: [(held: QueuedWrite, sequence: Int64)] = []
-        for old in held {
-            guard let operation = try DataStore.fetch(in: db, where: "seq = ?", [old]) else { continue }
-            let new = try next("op", in: db)
-            for sql in renumbering { try db.cachedStatement(sql: sql).execute(arguments: [new, old]) }
-            let start = handed.first?.sequence ?? new
-            for sql in linking { try db.cachedStatement(sql: sql).execute(arguments: [new, old, start]) }
-            // A copy that the write was based on came with it, and its row has no number.
-            try db.cachedStatement(
-                sql: """
-                    INSERT INTO fleet_change (tbl, part, k1, k2, k3)
-                        SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq = ? AND base_sha IS NOT NULL
-                    """
-            ).execute(arguments: [new])
-            handed.append((operation, new))
+    /// What one transaction of the fleet takes over, so that the other nodes get their turn within their 2 s.
+    static let portion = (writes: 256, bytes: Int64.mib(1))
+
+    /// Returns the first held operations, in their order: at least one, and no more than fit in `portion`; without it all.
+    static func next(in db: Database, upTo portion: (writes: Int, bytes: Int64)?) throws -> [Int64] {
+        let sql = "SELECT seq, body_len FROM op WHERE seq >= ? ORDER BY seq LIMIT ?"
+        var (sequences, bytes): ([Int64], Int64) = ([], 0)
+        for row in try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [first, portion?.writes ?? -1]) {
+            bytes += row[1]
+            if let portion, !sequences.isEmpty, bytes > portion.bytes { break }
+            sequences.append(row[0])
         }
-        for old in try Int64.fetchAll(db, sql: "SELECT n FROM sync_log WHERE n >= ? ORDER BY n", arguments: [first]) {
-            try db.execute(sql: "UPDATE sync_log SET n = ? WHERE n = ?", arguments: [try next("sync_log", in: db), old])
-        }
-        return handed
+        return sequences
     }
 
-    private static func next(_ table: String, in db: Database) throws -> Int64 {
-        let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table]) ?? 0
-        try FeedApplication.number(table.databaseValue, (last + 1).databaseValue, in: db)
-        return last + 1
+    /// Gives held operations, the first of all, the next shared numbers, in their order.
+    /// - Parameter start: the first number that was given since held operations were there; nil if these are the first.
+    /// - Returns: their new sequences.
+    @discardableResult
+    static func handOver(_ held: [Int64], in db: Database, linkedFrom start: Int64? = nil) throws -> [Int64] {
+        guard let end = held.last else { return [] }
+        let last = try lastNumber("op", in: db)
+        let numbers = held.enumerated().map { ($1, last + 1 + Int64($0)) }
+        try FeedApplication.number("op".databaseValue, (last + Int64(held.count)).databaseValue, in: db)
+        try renumber(numbers, linkedFrom: start ?? last + 1, in: db)
+        // A copy that a write was based on came with it, and its row has no number.
+        try db.execute(
+            sql: """
+                INSERT INTO fleet_change (tbl, part, k1, k2, k3)
+                    SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq > ? AND seq < ? AND base_sha IS NOT NULL
+                """, arguments: [last, first])
+        // The log in its order: what follows a line of a later operation comes with that.
+        let next = try Int64.fetchOne(db, sql: "SELECT min(n) FROM sync_log WHERE n >= ? AND seq > ?", arguments: [first, end])
+        let lines = "SELECT n FROM sync_log WHERE n >= ? AND n < ? ORDER BY n"
+        var line = try lastNumber("sync_log", in: db)
+        for old in try Int64.fetchAll(db, sql: lines, arguments: [first, next ?? .max]) {
+            line += 1
+            try db.cachedStatement(sql: "UPDATE sync_log SET n = ? WHERE n = ?").execute(arguments: [line, old])
+        }
+        try FeedApplication.number("sync_log".databaseValue, line.databaseValue, in: db)
+        return numbers.map(\.1)
+    }
+
+    private static func lastNumber(_ table: String, in db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table]) ?? 0
+    }
+
+    /// Gives operations other numbers, wherever they are named.
+    private static func renumber(_ numbers: [(Int64, Int64)], linkedFrom start: Int64, in db: Database) throws {
+        guard !numbers.isEmpty else { return }
+        try db.execute(
+            sql: """
+                PRAGMA defer_foreign_keys = ON;
+                CREATE TEMP TABLE IF NOT EXISTS fleet_number (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+                DELETE FROM temp.fleet_number;
+                """)
+        for (old, new) in numbers {
+            try db.cachedStatement(sql: "INSERT INTO temp.fleet_number VALUES (?, ?)").execute(arguments: [old, new])
+        }
+        let from = "FROM temp.fleet_number AS given WHERE given.old"
+        try db.execute(sql: "UPDATE op SET seq = given.new, place = iif(place = seq, given.new, place) \(from) = op.seq")
+        for (table, column) in naming { try db.execute(sql: "UPDATE \(table) SET \(column) = given.new \(from) = \(table).\(column)") }
+        try db.execute(sql: "UPDATE sync_log SET seq = given.new \(from) = sync_log.seq AND sync_log.n >= \(first)")
+        // Without an index: only operations that were held name one that is.
+        for column in ["superseded_by", "fixes"] {
+            try db.execute(sql: "UPDATE op SET \(column) = given.new \(from) = op.\(column) AND op.seq >= ?", arguments: [start])
+        }
     }
 
     /// The columns that name an operation by its sequence.
-    private static let renumbering =
-        [
-            "UPDATE op SET seq = ?1, place = CASE WHEN place = ?2 THEN ?1 ELSE place END WHERE seq = ?2",
-            "UPDATE op SET base_seq = ?1 WHERE base_seq = ?2", "UPDATE id_map SET created_by = ?1 WHERE created_by = ?2",
-            "UPDATE op_dep SET needs = ?1 WHERE needs = ?2", "UPDATE sync_log SET seq = ?1 WHERE seq = ?2 AND n >= \(first)",
-        ] + ["op_dep", "op_ref", "attempt", "unproved", "conflict"].map { "UPDATE \($0) SET seq = ?1 WHERE seq = ?2" }
-
-    /// Columns without an index; only operations that were held name one that is.
-    private static let linking = ["superseded_by", "fixes"].map { "UPDATE op SET \($0) = ?1 WHERE \($0) = ?2 AND seq >= ?3" }
+    private static let naming = [
+        ("op", "base_seq"), ("id_map", "created_by"), ("op_dep", "needs"), ("op_dep", "seq"), ("op_ref", "seq"), ("attempt", "seq"),
+        ("unproved", "seq"), ("conflict", "seq"),
+    ]
 }

@@ -3,9 +3,11 @@ import FoundationEssentials
 import GRDB
 import RockpoolCore
 
-/// The newest versions of the changed rows.
+/// The newest versions of changed rows, as many as are sent at once.
 struct Shipment {
     var items: [SharedItem] = []
+    /// The keys of rows that have another key now.
+    var replaced: [[UInt8]] = []
     /// The operations that are no longer in flight, or in flight anew.
     var released: [Int64] = []
     var claimed: [SharedClaim] = []
@@ -13,25 +15,49 @@ struct Shipment {
     var bodies: [Data] = []
     var goneBodies: [Data] = []
     private let clockOffset: Int64
+    private let delivered: Int64
 
-    /// Reads the rows that `fleet_change` names. No part of a row comes twice.
-    init(in db: Database, tables: [ReplicatedTable], clockOffset: Int64) throws {
-        self.clockOffset = clockOffset
+    private static let most = 500
+    private static let mostBytes = Int.mib(4)
+
+    private init(clockOffset: Int64, delivered: Int64) { (self.clockOffset, self.delivered) = (clockOffset, delivered) }
+
+    /// Reads the rows that `fleet_change` names, in their order. No part of a row comes twice in a shipment.
+    /// - Parameter delivered: the count of deliveries that the shared database has.
+    static func parts(
+        in db: Database, tables: [ReplicatedTable], clockOffset: Int64, delivered: Int64, _ send: (Shipment) throws -> Void
+    ) throws {
         let known = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
         var numbered: Set<String> = []
-        let noted = try Row.fetchAll(
+        let noted = try Row.fetchCursor(
             db.cachedStatement(sql: "SELECT tbl, part, k1, k2, k3 FROM temp.fleet_change GROUP BY 1, 2, 3, 4, 5 ORDER BY min(n)"))
-        for row in noted {
+        var shipment = Shipment(clockOffset: clockOffset, delivered: delivered)
+        while let row = try noted.next() {
             let (name, part): (String, Int) = (row["tbl"], row["part"])
             let marks = (0..<3).map { row[$0 + 2] as DatabaseValue }
-            if name == "blob" { try addBody(marks[0], in: db) }
+            if name == "blob" { try shipment.addBody(marks[0], in: db) }
             guard let table = known[name] else { continue }
-            try add(table, part: part, marks: Array(marks.prefix(table.keys.count)), in: db)
+            try shipment.add(table, part: part, marks: Array(marks.prefix(table.keys.count)), in: db)
             if ReplicatedTable.numbered.contains(name) { numbered.insert(name) }
+            guard shipment.isFull else { continue }
+            try send(shipment)
+            shipment = Shipment(clockOffset: clockOffset, delivered: delivered)
         }
+        try shipment.addNumbers(of: numbered, in: db)
+        try send(shipment)
+    }
+
+    private var bytes = 0
+    private var isFull: Bool { items.count >= Self.most || bytes >= Self.mostBytes }
+
+    /// The items, each part of a row once.
+    var distinct: [SharedItem] {
         var seen: Set<[UInt8]> = []
-        items = items.filter { seen.insert([UInt8(truncatingIfNeeded: $0.part)] + Array($0.table.utf8) + [0] + $0.key).inserted }
-        for name in ReplicatedTable.numbered where numbered.contains(name) {
+        return items.filter { seen.insert([UInt8(truncatingIfNeeded: $0.part)] + Array($0.table.utf8) + [0] + $0.key).inserted }
+    }
+
+    private mutating func addNumbers(of tables: Set<String>, in db: Database) throws {
+        for name in ReplicatedTable.numbered where tables.contains(name) {
             let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [name]) ?? 0
             // A row with the last number says it by itself. Few versions of a row that every transaction would change: while another
             // program keeps its snapshot, PostgreSQL visits all of them.
@@ -43,15 +69,17 @@ struct Shipment {
     }
 
     private mutating func add(_ table: ReplicatedTable, part: Int, marks: [DatabaseValue], in db: Database) throws {
-        let key = RowBytes(Array(zip(table.keys, marks)).map { (name: $0, value: $1) })
-        let found = try Row.fetchOne(db.cachedStatement(sql: table.selection(ofPart: part)), arguments: StatementArguments(marks))
+        var key = RowBytes(Array(zip(table.keys, marks)).map { (name: $0, value: $1) })
         let number = Int64.fromDatabaseValue(marks[0])
-        // A number of the held range was never shared.
-        if found == nil, let number, number >= HeldOperations.first { return }
+        // A number of the held range is never shared.
+        if let number, number >= HeldOperations.first { return }
+        let found = try Row.fetchOne(db.cachedStatement(sql: table.selection(ofPart: part)), arguments: StatementArguments(marks))
         let row = found.map { row in
             table.moving(RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }), by: clockOffset)
         }
+        if table.name == "total", let row { turn(&key, of: row) }
         var item = SharedItem(table: table.name, key: key.encoded, part: part, data: row?.encoded)
+        bytes += item.data?.count ?? 0
         if table.name == "op", part == 0, let row {
             item.operation = SharedOperation(
                 id: String.fromDatabaseValue(row["id"]) ?? "", upstream: String.fromDatabaseValue(row["upstream"]) ?? "",
@@ -65,6 +93,18 @@ struct Shipment {
         }
         if table.name == "fleet_claim", let number { try addClaim(of: number, row, in: db) }
     }
+
+    /// The count of deliveries changes with each of them: its row gets another key now and then. While another program keeps its snapshot,
+    /// PostgreSQL visits every version that a key has had since. The key has a column more, which other nodes do not look at.
+    private mutating func turn(_ key: inout RowBytes, of row: RowBytes) {
+        guard String.fromDatabaseValue(key["name"]) == "delivered", let count = Int64.fromDatabaseValue(row["value"]) else { return }
+        func turned(_ count: Int64) -> RowBytes { RowBytes(key.values + [("turn", (count / Self.turn).databaseValue)]) }
+        let (old, new) = (turned(delivered), turned(count))
+        if old.encoded != new.encoded { replaced.append(old.encoded) }
+        key = new
+    }
+
+    private static let turn: Int64 = 64
 
     private mutating func addClaim(of sequence: Int64, _ row: RowBytes?, in db: Database) throws {
         released.append(sequence)

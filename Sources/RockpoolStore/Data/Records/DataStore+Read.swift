@@ -251,7 +251,11 @@ extension DataStore {
 
     /// Returns the number of operations delivered since the store was created, including those purged since.
     package func deliveredTotal() async throws -> Int {
-        try await reading { try Int.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'delivered'") ?? 0 }
+        try await reading { Int(try Self.delivered(in: $0)) }
+    }
+
+    static func delivered(in db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM total WHERE name = 'delivered'")) ?? 0
     }
 
     /// Returns lines of the log, the newest first.

@@ -16,13 +16,13 @@ extension DataStore {
     /// The row of `cursor` that holds the position. No scope of a pull begins like it: a name of an upstream holds no colon.
     private static let journal = "journal:notices"
 
-    /// Returns the lines after `number`, the oldest first, at most `limit`.
+    /// Returns the lines after `number`, the oldest first, at most `limit`. Those of operations that this node holds have no place yet.
     package func journal(after number: Int64, limit: Int) async throws -> [JournalLine] {
         try await reading { db in
             try Row.fetchAll(
                 db.cachedStatement(
-                    sql: "SELECT n, at, seq, event FROM sync_log WHERE n > ? AND seq IS NOT NULL ORDER BY n LIMIT ?"),
-                arguments: [number, limit]
+                    sql: "SELECT n, at, seq, event FROM sync_log WHERE n > ? AND n < ? AND seq IS NOT NULL ORDER BY n LIMIT ?"),
+                arguments: [number, HeldOperations.first, limit]
             ).map { row in
                 var columns = RowReader(row)
                 return JournalLine(
@@ -36,7 +36,10 @@ extension DataStore {
     package func journalPosition() async throws -> (announced: Int64?, last: Int64) {
         try await reading { db in
             let text = try String.fetchOne(db, sql: "SELECT value FROM cursor WHERE scope = ?", arguments: [Self.journal])
-            return (text.flatMap { Int64($0) }, try Int64.fetchOne(db, sql: "SELECT max(n) FROM sync_log") ?? 0)
+            return (
+                text.flatMap { Int64($0) },
+                try Int64.fetchOne(db, sql: "SELECT max(n) FROM sync_log WHERE n < ?", arguments: [HeldOperations.first]) ?? 0
+            )
         }
     }
 

@@ -82,7 +82,7 @@ struct OperationReport: TabularReport, Hashable {
     }
 
     /// The reason why the operation is not delivered: its last error, and what it waits for.
-    fileprivate var why: String {
+    var why: String {
         let parts = [lastError, waiting].compactMap(\.self)
         return parts.isEmpty ? "–" : parts.joined(separator: "; ")
     }

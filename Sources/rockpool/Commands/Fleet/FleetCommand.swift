@@ -4,8 +4,8 @@ import ArgumentParser
 struct FleetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet", abstract: "Show the nodes that share an outbox, and collect the reports of sites.",
-        discussion: .examples("rockpool fleet nodes", "rockpool fleet status --check"),
-        subcommands: [Status.self, Nodes.self, Collect.self, Add.self])
+        discussion: .examples("rockpool fleet nodes", "rockpool fleet outbox", "rockpool fleet status --check"),
+        subcommands: [Status.self, Nodes.self, Outbox.self, Conflicts.self, Collect.self, Add.self])
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -28,8 +28,7 @@ struct FleetCommand: AsyncParsableCommand {
     struct Nodes: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "nodes", abstract: "Show every node of the fleet.",
-            discussion: .examples(
-                "rockpool fleet nodes", after: "The outbox and the conflicts of the fleet are shown at any node by their own commands."))
+            discussion: .examples("rockpool fleet nodes"))
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
