@@ -1,6 +1,7 @@
 // libcurl for Swift: curl_easy_setopt and friends are variadic, which Swift cannot call; each wrapper here fixes one type.
 #pragma once
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include "easy.h"
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -24,6 +25,18 @@ static inline CURLcode rp_set_seek_callback(CURL *easy, rp_seek_callback callbac
 static inline CURLcode rp_set_prereq_callback(CURL *easy, rp_prereq_callback callback) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback); }
 
 static inline CURLcode rp_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
+/// OpenSSL's object of a transfer's connection, while it runs; NULL without TLS, and where libcurl uses another library.
+static inline void *rp_get_ssl(CURL *easy) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;
+    return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+/// 1 if OpenSSL holds bytes of a connection that nobody has read. The library is libcurl's, found in this process.
+static inline int rp_ssl_has_pending(void *ssl) {
+    static int (*has_pending)(const void *);
+    if (has_pending == NULL) has_pending = (int (*)(const void *))dlsym(NULL, "SSL_has_pending");
+    return ssl != NULL && has_pending != NULL && has_pending(ssl);
+}
 /// The socket a transfer used last; CURL_SOCKET_BAD once it is closed.
 static inline curl_socket_t rp_get_socket(CURL *easy) {
     curl_socket_t socket = CURL_SOCKET_BAD;
@@ -50,7 +63,7 @@ static inline CURLcode rp_message_result(CURLMsg *message) { return message->dat
 static const size_t rp_readfunc_pause = CURL_READFUNC_PAUSE;
 static const size_t rp_readfunc_abort = CURL_READFUNC_ABORT;
 static const size_t rp_writefunc_pause = CURL_WRITEFUNC_PAUSE;
-static const int rp_prereqfunc_ok = CURL_PREREQFUNC_OK;
+static const int rp_prereqfunc_ok = CURL_PREREQFUNC_OK, rp_prereqfunc_abort = CURL_PREREQFUNC_ABORT;
 static const curl_socket_t rp_socket_bad = CURL_SOCKET_BAD;
 static const int rp_poll_in = CURL_POLL_IN, rp_poll_out = CURL_POLL_OUT, rp_poll_inout = CURL_POLL_INOUT, rp_poll_remove = CURL_POLL_REMOVE;
 static const int rp_select_in = CURL_CSELECT_IN, rp_select_out = CURL_CSELECT_OUT, rp_select_err = CURL_CSELECT_ERR;

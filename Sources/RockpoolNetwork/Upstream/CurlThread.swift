@@ -244,16 +244,21 @@ import Synchronization
 
     private func finish(_ transfer: Transfer, with code: CURLcode) {
         transfers[ObjectIdentifier(transfer)] = nil
-        transfer.conclude(code)
+        if !transfer.needsAnother { transfer.conclude(code) }
         let pooled = code == CURLE_OK ? transfer.pooledSocket : nil
         closedSockets = []
         if let easy = transfer.easy { unsafe curl_multi_remove_handle(handle, easy.raw) }
+        // Bytes after the response are in OpenSSL's hands, where the watch of an idle socket does not see them.
+        let isUnread = pooled.map { !closedSockets.contains($0) } == true && transfer.hasUnread
         transfer.release()
         if let connection = transfer.connection {
             // The next transfer may have taken the connection before this one was collected.
             let kept = pooled.flatMap { closedSockets.contains($0) ? nil : $0 }
-            if connections.leave(connection, to: transfer.request.head.origin, keeping: kept), let kept { watchIdle(kept) }
+            if connections.leave(connection, to: transfer.request.head.origin, keeping: kept), let kept {
+                if isUnread { discard(kept) } else { watchIdle(kept) }
+            }
         }
+        if transfer.needsAnother { begin(transfer) }
         if transfers.isEmpty { idleSince = .now }
     }
 
@@ -275,10 +280,15 @@ import Synchronization
     }
 
     /// Assigns a connection to a transfer before libcurl sends the request on it.
-    func give(_ connection: ConnectionEnds, to transfer: Transfer) {
+    /// - Returns: false if data has arrived on the idle connection: it answers no request, and the next one needs another connection.
+    func give(_ connection: ConnectionEnds, to transfer: Transfer) -> Bool {
         let idle = connections.take(connection, insteadOf: transfer.connection)
         transfer.connection = connection
-        if let idle { sockets.unwatch(idle) }
+        guard let idle else { return true }
+        sockets.unwatch(idle)
+        if transfer.easy?.session?.hasUnread == true { return false }
+        var byte: UInt8 = 0
+        return unsafe recv(idle, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) <= 0
     }
 
     /// Watches an idle connection: data between two requests answers neither, but libcurl 7.88 would take it for the answer to the next

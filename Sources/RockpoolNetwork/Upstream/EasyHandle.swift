@@ -57,6 +57,9 @@ import RockpoolCore
         return socket == rp_socket_bad ? nil : socket
     }
 
+    /// The TLS session of its connection, while a transfer runs; nil without TLS.
+    var session: TLSSession? { unsafe rp_get_ssl(raw).map { unsafe TLSSession(raw: $0) } }
+
     /// Resumes both directions.
     func resume() { unsafe curl_easy_pause(raw, 0) }
 
@@ -81,4 +84,12 @@ extension EasyHandle {
         phases.firstByte = max(0, (first > 0 ? first : whole) - ready)
         return phases
     }
+}
+
+/// OpenSSL's object of a connection, which lives as long as the connection.
+@safe struct TLSSession {
+    fileprivate let raw: UnsafeMutableRawPointer
+
+    /// True if it holds bytes that nobody has read. Only while the connection is open.
+    var hasUnread: Bool { unsafe rp_ssl_has_pending(raw) != 0 }
 }

@@ -12,6 +12,7 @@ extension Transfer {
         guard let easy = EasyHandle() else { return nil }
         self.easy = easy
         self.thread = thread
+        let isAgain = begin()
         easy.set(CURLOPT_NOSIGNAL, 1)
         // A resolver that hangs must not block the thread when its transfer ends.
         easy.set(CURLOPT_QUICK_EXIT, 1)
@@ -31,7 +32,7 @@ extension Transfer {
         // A stream may be silent for hours; a peer that is gone must not keep it open.
         easy.set(CURLOPT_TCP_KEEPALIVE, 1)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
-        setReuse(on: easy)
+        setReuse(on: easy, isAgain: isAgain)
         setMethod(on: easy)
         setFields(on: easy)
         setTLS(on: easy)
@@ -72,11 +73,11 @@ extension Transfer {
 
     /// libcurl resends automatically when a reused connection dies at once: correct only for a request that may be repeated and rewound. A
     /// connection that authenticates itself belongs to one principal (docs/security-model.md#upstream-tls).
-    private func setReuse(on easy: EasyHandle) {
+    private func setReuse(on easy: EasyHandle, isAgain: Bool) {
         let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
         let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
         // A pooled connection is not checked again, and may lead to an address that this client must not reach.
-        let isFresh = request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
+        let isFresh = isAgain || request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
         if isFresh { easy.set(CURLOPT_FRESH_CONNECT, 1) }
         if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
     }
@@ -152,8 +153,7 @@ extension Transfer {
             }
             let ends = unsafe ConnectionEnds(
                 localAddress: String(cString: local), localPort: localPort, remoteAddress: String(cString: remote), remotePort: remotePort)
-            transfer.connected(ends)
-            return rp_prereqfunc_ok
+            return transfer.connected(ends) ? rp_prereqfunc_ok : rp_prereqfunc_abort
         }
         unsafe rp_set_pointer(raw, CURLOPT_OPENSOCKETDATA, this)
         unsafe rp_set_open_callback(raw) { this, _, address in

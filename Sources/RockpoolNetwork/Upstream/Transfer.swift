@@ -16,6 +16,9 @@ final class Transfer: @unchecked Sendable {
     var isCancelled = false
     /// The connection on which libcurl sends the request; nil before it has one.
     var connection: ConnectionEnds?
+    /// True if its connection had data before the request was sent, so that the transfer begins again on a new one.
+    private(set) var needsAnother = false
+    private var session: TLSSession?
     /// The thread that tracks `connection`. Set when the transfer is prepared.
     weak var thread: CurlThread?
 
@@ -70,6 +73,7 @@ final class Transfer: @unchecked Sendable {
                 isStream = StreamLimits.isStream(head)
                 if isChunked { chunks = ChunkReader() }
                 clock = easy.map { TransferClock($0.phases(since: createdAt)) }
+                session = easy?.session
                 reply = OriginReply(head: head, length: length, body: body, wire: wire, clock: clock)
                 thread?.noteHead(of: self)
             }
@@ -144,7 +148,22 @@ final class Transfer: @unchecked Sendable {
     }
 
     /// Called when libcurl has a connection for the request, new or reused, and sends it next.
-    func connected(_ ends: ConnectionEnds) { thread?.give(ends, to: self) }
+    /// - Returns: false if the request must not be sent on it.
+    func connected(_ ends: ConnectionEnds) -> Bool {
+        guard thread?.give(ends, to: self) == false else { return true }
+        needsAnother = true
+        return false
+    }
+
+    /// Notes that the transfer begins.
+    /// - Returns: true if it begins again, on a new connection.
+    func begin() -> Bool {
+        defer { (needsAnother, connection, session) = (false, nil, nil) }
+        return needsAnother
+    }
+
+    /// True if OpenSSL holds bytes of the connection after the response.
+    var hasUnread: Bool { session?.hasUnread ?? false }
 
     private func refusal(of address: IPAddress, sockaddr: UnsafeRawPointer) -> String? {
         if address.isLoopback, unsafe ownPorts.contains(IPAddress.port(sockaddr)) { return "the target is Rockpool itself" }
@@ -193,6 +212,7 @@ final class Transfer: @unchecked Sendable {
 
     /// Records that the network was switched off during the transfer.
     func interrupt() {
+        needsAnother = false
         fault = TransferFailure(kind: .unavailable, sent: evidence.sent, detail: "ended: the network is switched off", wire: wire)
     }
 
@@ -237,8 +257,10 @@ final class Transfer: @unchecked Sendable {
     /// Frees the handle after the thread has removed it.
     func release() {
         guard let easy else { return }
-        request.spent(
-            wire?.bytesSent ?? 0, Int64(easy.number(CURLINFO_HEADER_SIZE)) + easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+        if !needsAnother {
+            request.spent(
+                wire?.bytesSent ?? 0, Int64(easy.number(CURLINFO_HEADER_SIZE)) + easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+        }
         self.easy = nil
         easy.cleanUp()
         fieldLists = []

@@ -44,6 +44,26 @@ import Testing
         }
     }
 
+    /// The bytes of a body are never taken for a head, whatever they are, while its request waits for its turn.
+    @Test func theBodyOfAPipelinedRequestIsABody() async throws {
+        try await World.with { world in
+            let host = "Host: \(world.server.gateway)\r\n"
+            let hidden = "\r\n0\r\n\r\nDELETE /v1/notes/1 HTTP/1.1\r\n\(host)\r\n"
+            for body in [#"{"title":"éèü"}"#, String(repeating: "é", count: hidden.utf8.count) + hidden] {
+                let connection = try await RawConnection.open(world.server.gateway)
+                let size = String(body.utf8.count, radix: 16)
+                try await connection.send(
+                    "GET /v1/slow?ms=150 HTTP/1.1\r\n\(host)\r\nPOST /v1/notes HTTP/1.1\r\n\(host)Content-Type: application/json\r\n"
+                        + "Transfer-Encoding: chunked\r\n\r\n\(size)\r\n\(body)\r\n0\r\n\r\n")
+                try await #expect(connection.response().body == #"{"waited":150}"#)
+                try await #expect([201, 400].contains(connection.response().head.status))
+                await connection.close()
+            }
+            #expect(world.api.notes.last?.members["title"] == "éèü")
+            #expect(world.api.log().allSatisfy { $0.method != .delete })
+        }
+    }
+
     @Test func interimResponsesArePassedOn() async throws {
         let upstream = try await RawServer.answering { _ in
             "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

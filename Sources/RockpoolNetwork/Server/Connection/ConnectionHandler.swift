@@ -37,6 +37,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     var early: EarlyAnswer?
     /// True if that request was lost with a relay's connection.
     var wasLost = false
+    /// True while bytes wait to be decoded, for the end of a relayed exchange.
+    var holdsBytes = false
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
@@ -184,6 +186,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
 
     /// The framing of the body that the next bytes belong to; `.none` where they belong to a head.
     var framingUnderWay: Framing {
+        if let framing = waiting.framing { return isLeaving ? .none : framing }
         guard let current, !current.isRequestEnded, !isLeaving else { return .none }
         return current.framing
     }
@@ -206,7 +209,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             }
         }
         if current == nil, waiting.isEmpty, !isLeaving {
-            if let parseFailure { refuse(parseFailure, context: context) } else if isInputClosed { context.close(promise: nil) }
+            if let parseFailure {
+                refuse(parseFailure, context: context)
+            } else if isInputClosed, !holdsBytes {
+                context.close(promise: nil)
+            }
         }
         resumeReading(context: context)
     }
@@ -345,7 +352,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         guard let context, let exchange = current, exchange.number == number else { return }
         current = nil
         guard let staysOpen else { return context.close(promise: nil) }
-        guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else {
+        guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty || holdsBytes else {
             return closeAfterReply(context: context)
         }
         enter(.idle, context: context)

@@ -33,6 +33,7 @@ extension FastPathHandler {
         guard held.readableBytes > 0, let context else { return }
         let bytes = held
         held = ByteBuffer()
+        connection.holdsBytes = false
         receive(bytes, context: context)
     }
 }

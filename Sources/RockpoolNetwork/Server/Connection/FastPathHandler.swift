@@ -46,7 +46,9 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        if relayed != nil { held.writeBuffer(&bytes) } else { receive(bytes, context: context) }
+        guard relayed != nil else { return receive(bytes, context: context) }
+        held.writeBuffer(&bytes)
+        connection.holdsBytes = true
     }
 
     func channelInactive(context: ChannelHandlerContext) {
