@@ -47,11 +47,14 @@ final class RelayedExchange {
     // Of a response for the pipeline.
     private var heads: ResponseHeads
     private var rawHead: [UInt8] = []
+    /// The longest pause within the body.
+    private var idleLimit: TimeSpan
     private var interim: [ResponseHead] = []
 
     init(by rule: RelayRule, on connection: RelayConnection, for client: any RelayClient, relays: Relays, loop: any EventLoop) {
         (self.rule, self.connection, self.client, self.relays, self.loop) = (rule, connection, client, relays, loop)
         phase = .head(rule.template)
+        idleLimit = rule.request.timeouts.idle
         heads = ResponseHeads(method: "GET", allowsBareLF: rule.request.isDeclared)
     }
 
@@ -99,12 +102,12 @@ final class RelayedExchange {
                 kind: .firstByteTimeout, sent: .yes, detail: "no response within \(rule.request.timeouts.firstByte)")
             connection.close()
             handOver(EarlyAnswer(to: rule.request.head, head: [], interim: interim, result: .failure(failure)))
-        case .relaying(let template) where silence > rule.request.timeouts.idle:
+        case .relaying(let template) where silence > idleLimit:
             connection.close()
             end(template, error: "connection_read_timeout")
-        case .handedOver(let pipe) where silence > rule.request.timeouts.idle:
+        case .handedOver(let pipe) where silence > idleLimit:
             connection.close()
-            pipe.fail(TransferFailure(kind: .idleTimeout, sent: .yes, detail: "silent for \(rule.request.timeouts.idle) within the body"))
+            pipe.fail(TransferFailure(kind: .idleTimeout, sent: .yes, detail: "silent for \(idleLimit) within the body"))
             finish()
         default: break
         }
@@ -245,6 +248,7 @@ final class RelayedExchange {
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
         let pipe = BodyPipe()
+        if StreamLimits.isStream(head) { idleLimit = rule.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
         closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || (head.fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false)

@@ -245,6 +245,23 @@ import Testing
         }
     }
 
+    @Test func aStreamOfEventsMayBeSilent() async throws {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/event-stream\r\nX-Ends: yes\r\n\r\n"
+        let origin = try await RawServer.start { connection in
+            _ = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
+            try await connection.send(head + "data: 1\n\n")
+            try await Task.sleep(for: .milliseconds(2500))
+            try await connection.send("data: 2\n\n")
+        }
+        let server = try await ServerProcess.start(ServerSettings(upstream: origin.port, ["timeouts": ["idle": "1s"]]))
+        for round in 0..<4 {
+            let reply = try await Curl.send("GET", "http://\(server.gateway)/events", fields: ["Accept: */*"])
+            #expect(reply.exit == 0 && reply.text == "data: 1\n\ndata: 2\n\n", "round \(round): \(reply.exit) \(reply.text)")
+        }
+        try await #expect(server.stop() == .exit(0))
+        await origin.stop()
+    }
+
     @Test func thePipelinedNextRequestWaitsItsTurn() async throws {
         try await with(Self.ok("usual")) { site in
             try await site.warm()

@@ -31,14 +31,15 @@ package struct RelayTemplate: Sendable {
     /// The fields in `parts` that are the same in each reply.
     package let fields: HTTPFields
 
-    /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a field whose
-    /// treatment depends on its value.
+    /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a stream of events,
+    /// a field whose treatment depends on its value.
     ///
     /// - Parameters:
     ///   - head: the head as it was received, with its blank line. The response gate has accepted it.
     ///   - reply: what the client received for it.
     package init?(of head: [UInt8], answeredBy reply: ResponseHead) {
-        guard (200...299).contains(reply.status), reply.status != 204, reply.status != 206, CacheControl(reply.fields).noStore
+        guard (200...299).contains(reply.status), reply.status != 204, reply.status != 206, CacheControl(reply.fields).noStore,
+            !StreamLimits.isStream(reply)
         else { return nil }
         var lines: [Line] = []
         var free: [(name: [UInt8], value: [UInt8])] = []
