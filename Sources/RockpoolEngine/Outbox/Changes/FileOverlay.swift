@@ -86,7 +86,7 @@ final class FileOverlay: Sendable {
     func lacksSource(of write: FileWrite, upstream: String, principal: String?, now: Timestamp) -> Bool {
         switch write.effect {
         case .move, .copy: break
-        case .content, .collection, .removal: return false
+        case .content, .collection, .removal, .derivation: return false
         }
         if case .absent = fold(upstream: upstream, principal: principal, deliveredSince: nil).state(of: write.path) { return true }
         let file = MissingFile(path: write.path, principal: principal)
