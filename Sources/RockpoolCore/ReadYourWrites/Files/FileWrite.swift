@@ -78,6 +78,9 @@ package struct FileWrite: Hashable, Sendable {
         }
     }
 
+    /// True if its content is that of another file.
+    package var copies: Bool { if case .copy = effect { true } else { false } }
+
     /// The files that the write reads or changes, with everything below them.
     private var trees: [FilePath] {
         switch effect {
