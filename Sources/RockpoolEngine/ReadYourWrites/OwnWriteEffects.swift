@@ -225,7 +225,7 @@ final class OwnWriteEffects: Sendable {
             guard copy != nil || !write.answer.isNotStored else { return }
             if write.answersWithTarget, let body = write.answerBody, !write.answer.isNotStored {
                 try await store(body, at: url, after: write, over: copy, isAnswer: true, by: writer)
-            } else if let body = write.body, !write.request.fields.contains(.contentRange) {
+            } else if let body = write.body, write.setsItsBody {
                 try await store(body, at: url, after: write, over: copy, isAnswer: false, by: writer)
             }
         case (.applied, .delete), (.absent, _): try await storeAbsence(of: url, by: writer)

@@ -14,7 +14,7 @@ struct OwnWritePlaces {
     let lists: [String]
     /// True if the write addresses a collection itself and creates nothing.
     let isCollectionWide: Bool
-    /// Further URLs of the exchange: an action's path, the answer's `Content-Location`.
+    /// Further URLs of the exchange: an action's path, the answer's `Content-Location`, the object of an upload.
     let others: [String]
 
     init(_ write: AnsweredWrite) {
@@ -25,7 +25,7 @@ struct OwnWritePlaces {
             isCollectionWide = false
             items = [request.url]
             lists = []
-            others = [created?.url].compactMap(\.self)
+            others = [created?.url, Invalidation.uploadedObject(of: request)].compactMap(\.self)
             return
         }
         if let created {

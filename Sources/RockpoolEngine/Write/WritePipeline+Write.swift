@@ -173,7 +173,7 @@ extension WritePipeline {
             notifier.overlay.files.lacksSource(of: write, upstream: upstream, principal: context.identity.principal, now: now())
         {
             body.discard()
-            return refuse(Problem(.notFound, detail: "\(context.original.path) is not there"), context: &context)
+            return refuse(Problem(.notFound, detail: "\(write.path.target) is not there"), context: &context)
         }
         let optimistic =
             context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)

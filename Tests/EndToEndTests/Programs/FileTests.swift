@@ -107,6 +107,35 @@ import Testing
         }
     }
 
+    /// What is copied or removed is sent after what its client wrote before, and before what it wrote later, in whatever lane.
+    @Test func copiesAndRemovalsKeepTheirOrder() async throws {
+        let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"]]]
+        try await PlayedWorld.with(upstream: routes, { Self.play($0) }) { world in
+            _ = try await world.get("/b/src0")
+            try await world.stored("/b/src0")
+            try await world.turn("offline")
+            for number in 0..<8 {
+                let source = ["X-Amz-Copy-Source: b/src\(number)"]
+                try await #expect(world.send("PUT", "/b/dst\(number)", fields: source).status == 200)
+                try await #expect(world.send("DELETE", "/b/src\(number)").status == 204)
+            }
+            try await #expect(world.get("/b/dst0").text == "server")
+            try await #expect(world.send("PUT", "/b/again", fields: ["X-Amz-Copy-Source: b/src0"]).status == 404)
+            for number in 0..<4 { _ = try await world.send("PUT", "/dir/\(number)", body: "\(number)") }
+            _ = try await world.send("DELETE", "/dir/")
+            _ = try await world.send("PUT", "/dir/later", body: "later")
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+            let sent = world.site.asked.filter { ["PUT", "DELETE"].contains($0.method) }.map { "\($0.method) \($0.path)" }
+            for number in 0..<8 {
+                let (copy, removal) = (sent.firstIndex(of: "PUT /b/dst\(number)"), sent.firstIndex(of: "DELETE /b/src\(number)"))
+                #expect(try #require(copy) < #require(removal), "\(sent)")
+            }
+            let below = sent.filter { $0.contains("/dir/") }
+            #expect(below.count == 6 && Array(below.suffix(2)) == ["DELETE /dir/", "PUT /dir/later"], "\(sent)")
+        }
+    }
+
     /// What was done online is seen when the server is away afterwards.
     @Test func aMoveOnlineIsSeenAway() async throws {
         try await PlayedWorld.with({ Self.play($0) }) { world in

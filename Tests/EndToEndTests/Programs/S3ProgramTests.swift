@@ -2,6 +2,7 @@
 import Foundation
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(3))) struct S3ProgramTests {
@@ -52,5 +53,70 @@ import Testing
         bucket.signal(SIGKILL)
         _ = try await bucket.ending()
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
+    }
+}
+
+/// What writes that are answered at once make of the stored copies of objects.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct ObjectTests {
+    private static let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"]]]
+
+    /// Plays a bucket: what is written without a type is `application/octet-stream`.
+    private static func bucket() -> PlayedSite.Play {
+        let objects = Mutex<[String: (type: String, content: String)]>([:])
+        return { asked in
+            let path = String(asked.path.prefix { $0 != "?" })
+            return objects.withLock { objects in
+                switch asked.method {
+                case "GET":
+                    guard let object = objects[path] else { return .text("none", status: 404, "Cache-Control: max-age=60") }
+                    return .text(object.content, "Content-Type: \(object.type)", "Cache-Control: max-age=60")
+                case "PUT", "POST":
+                    let object = (type: asked["content-type"] ?? "application/octet-stream", content: asked.body)
+                    objects[path] = asked["x-amz-copy-source"].map { objects["/" + $0] ?? object } ?? object
+                    return PlayedSite.Said(status: 200)
+                default: return PlayedSite.Said(status: 204)
+                }
+            }
+        }
+    }
+
+    @Test func anUploadIsReadAtOnce() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, Self.bucket()) { world in
+            try await #expect(world.get("/b/new").status == 404)
+            try await world.stored("/b/new")
+            try await #expect(world.send("POST", "/b/new?uploadId=1", body: "parts").status == 200)
+            let made = try await world.get("/b/new")
+            #expect(made.status == 200 && made.text == "parts")
+            try await world.stored("/b/new")
+            try await #expect(world.send("POST", "/b/new?uploadId=2", body: "others").status == 200)
+            try await #expect(world.get("/b/new").text == "others")
+        }
+    }
+
+    @Test func anObjectOfAnotherTypeIsNoPortal() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, Self.bucket()) { world in
+            try await #expect(world.send("PUT", "/b/k", fields: ["Content-Type: text/plain"], body: "old").status == 200)
+            _ = try await world.get("/b/k")
+            try await world.stored("/b/k")
+            try await #expect(world.send("PUT", "/b/k", fields: ["Content-Type:"], body: "new").status == 200)
+            let read = try await world.get("/b/k")
+            #expect(read.text == "new" && read["content-type"] == "application/octet-stream", "\(read["cache-status"] ?? "")")
+        }
+    }
+
+    @Test func aCopyIsNotEmptyAway() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, Self.bucket()) { world in
+            try await #expect(world.send("PUT", "/b/k", fields: ["Content-Type: text/plain"], body: "content").status == 200)
+            _ = try await world.get("/b/k")
+            try await world.stored("/b/k")
+            try await #expect(world.send("PUT", "/b/copy", fields: ["X-Amz-Copy-Source: b/k"]).status == 200)
+            try await world.turn("offline")
+            let copy = try await world.get("/b/copy")
+            #expect(copy.status == 200 && copy.text == "content", "\(copy.status) \(copy.text)")
+            try await world.turn("auto")
+            try await #expect(world.send("POST", "/b/copy?uploadId=1", body: "parts").status == 200)
+            try await world.turn("offline")
+            try await #expect(world.get("/b/copy").text != "content")
+        }
     }
 }

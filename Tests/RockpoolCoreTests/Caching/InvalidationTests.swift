@@ -44,6 +44,17 @@ import Testing
         #expect(targets("Location: https://evil.example/x | Content-Location: //evil.example/y") == [Self.url + "/v1/notes"])
     }
 
+    /// What S3 makes of uploaded parts is read without the query.
+    @Test func anUploadChangesItsObject() {
+        let targets = { (method: HTTPRequest.Method, query: String, status: Int) in
+            Invalidation.targets(
+                request: CachingFixture.request(method: method, target: "/b/k?" + query), response: CachingFixture.response(status: status))
+        }
+        #expect(targets(.post, "uploadId=7", 200) == [Self.url + "/b/k?uploadId=7", Self.url + "/b/k"])
+        #expect(targets(.post, "x-id=C&uploadId=7", 200).last == Self.url + "/b/k" && targets(.post, "uploadId=7", 404).isEmpty)
+        #expect(targets(.put, "uploadId=7", 200).count == 1 && targets(.post, "uploads", 200).count == 1)
+    }
+
     /// References resolved against https://api.example.com/b/c/d?q.
     @Test(arguments: [
         ("g", "/b/c/g"), ("./g", "/b/c/g"), ("g/", "/b/c/g/"), ("/g", "/g"), ("?y", "/b/c/d?y"), ("g?y", "/b/c/g?y"), ("#s", "/b/c/d?q"),

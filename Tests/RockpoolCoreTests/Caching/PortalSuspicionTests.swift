@@ -50,6 +50,20 @@ import Testing
         #expect(suspicion == given.suspicion)
     }
 
+    /// The type of a copy that an own write has changed since is that of its former content, or the writer's.
+    @Test(arguments: ["application/octet-stream", "text/html"])
+    func anOwnWriteMayChangeTheType(type: String) {
+        var copy = CachingFixture.stored("Content-Type: text/plain")
+        let judge = { copy in
+            PortalSuspicion.judge(
+                CachingFixture.response("Content-Type: " + type), to: CachingFixture.request(), stored: [copy], isDeclared: true)
+        }
+        let (isPage, page) = (type == "text/html", PortalSuspicion.page(insteadOf: "text/plain"))
+        #expect(judge(copy) == (isPage ? page : .content(type, insteadOf: "text/plain")))
+        copy.ownWrite = OwnWriteMark(at: CachingFixture.start, isIncluded: true)
+        #expect(judge(copy) == (isPage ? page : nil))
+    }
+
     @Test func httpsUpgradeIsNone() {
         var request = CachingFixture.request()
         request.origin = OriginAddress(scheme: .http, host: "api.example.com")

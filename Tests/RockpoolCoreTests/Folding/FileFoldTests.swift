@@ -65,6 +65,47 @@ import Testing
         #expect(try !Self.write("MOVE /x /y", at: 3).mustFollow(collection))
     }
 
+    @Test func aCollectionIsRemovedInOrder() throws {
+        let (removal, file) = (try Self.write("DELETE /a/", at: 1), try Self.write("PUT /a/b%20c", at: 2))
+        #expect(removal.mustFollow(file) && file.mustFollow(removal))
+        let below = try Self.write("DELETE /a/b/c", at: 3)
+        #expect(removal.mustFollow(below) && below.mustFollow(removal) && !below.mustFollow(file))
+        #expect(try !removal.mustFollow(Self.write("PUT /ab", at: 3)) && !file.mustFollow(Self.write("DELETE /a/b%20c", at: 3)))
+    }
+
+    /// A copy of S3.
+    private static func copy(
+        _ source: String, to target: String, host: String = "s3", isReplacing: Bool = false
+    ) throws -> FileWrite {
+        var head = RequestHead(method: .put, origin: OriginAddress(scheme: .http, host: host), target: target)
+        head.fields[try #require(HTTPField.Name("X-Amz-Copy-Source"))] = source
+        if isReplacing { head.fields[try #require(HTTPField.Name("X-Amz-Metadata-Directive"))] = "REPLACE" }
+        return try #require(FileWrite(head))
+    }
+
+    @Test(arguments: ["/bucket/a/x%20y", "bucket/a%2Fx%20y", "/bucket/a/x%20y?versionId=7"])
+    func aCopyOfAnObjectIsOrderedWithItsSource(source: String) throws {
+        let copy = try Self.copy(source, to: "/bucket/b?x-id=CopyObject")
+        for line in ["PUT /bucket/a/x%20y", "DELETE /bucket/a/x%20y", "DELETE /bucket/b"] {
+            let write = try Self.write(line, at: 2)
+            #expect(write.mustFollow(copy) && copy.mustFollow(write), "\(line)")
+        }
+        #expect(try !Self.write("DELETE /bucket/a/z", at: 2).mustFollow(copy))
+        let hosted = try Self.copy(source, to: "/b", host: "bucket.s3.example")
+        #expect(try Self.write("DELETE /a/x%20y", at: 2).mustFollow(hosted))
+    }
+
+    @Test func aCopyOfAnObjectShowsItsSource() throws {
+        let removal = try Self.write("DELETE /bucket/a", at: 2)
+        let copied = FileFold([try Self.copy("bucket/a", to: "/bucket/b"), removal])
+        #expect(words(copied, "/bucket/b") == "server /bucket/a" && words(copied, "/bucket/a") == "absent 2")
+        let earlier = try Self.write("DELETE /bucket/b", at: 1)
+        for other in [
+            try Self.copy("bucket/a?versionId=7", to: "/bucket/b"),
+            try Self.copy("bucket/a", to: "/bucket/b", isReplacing: true),
+        ] { #expect(words(FileFold([earlier, other, removal]), "/bucket/b") == "server /bucket/b") }
+    }
+
     @Test(arguments: ["PATCH /a", "POST /a", "PUT /a?acl", "PUT /a?uploadId=1", "MOVE /a"])
     func otherWritesAreNoFiles(line: String) throws {
         let words = line.split(separator: " ").map { String($0) }

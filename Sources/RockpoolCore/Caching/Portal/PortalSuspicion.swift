@@ -58,7 +58,8 @@ package enum PortalSuspicion: Hashable, Sendable {
             return known.map { .content("no content", insteadOf: MediaType.essence(of: $0.head.fields) ?? "content") }
         }
         guard let type = MediaType.essence(of: response.fields) else { return nil }
-        let stored = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence(of: $0.head.fields) }
+        let selected = good.filter { Vary.matches(stored: $0, request: request) }
+        let stored = selected.compactMap { MediaType.essence(of: $0.head.fields) }
         guard let known = stored.first else {
             guard MediaType.isPage(type), let accepted = request.fields[.accept], !MediaType.isAskedForPages(request),
                 !MediaType.isAccepted(response.fields, by: accepted)
@@ -66,7 +67,9 @@ package enum PortalSuspicion: Hashable, Sendable {
             return .page(insteadOf: accepted)
         }
         if stored.contains(where: { MediaType.kind(of: $0) == MediaType.kind(of: type) }) { return nil }
-        return MediaType.isPage(type) ? .page(insteadOf: known) : .content(type, insteadOf: known)
+        if MediaType.isPage(type) { return .page(insteadOf: known) }
+        // An own write may have given the resource another type than its copy has.
+        return selected.contains { $0.ownWrite != nil } ? nil : .content(type, insteadOf: known)
     }
 
     /// A portal's sign that does not depend on the request or the stored copies. A redirect within the host, even to https, is not one.

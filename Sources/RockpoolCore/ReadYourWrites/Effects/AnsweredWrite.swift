@@ -52,6 +52,11 @@ package struct AnsweredWrite: Sendable {
     /// True if the target is the entity itself, not an action or a path below it.
     package var addressesEntity: Bool { entity?.resource == nil || entity?.action == nil }
 
+    /// True if the body of a PUT is the new content of its target, neither a part of it nor a copy that the upstream makes of another object.
+    package var setsItsBody: Bool {
+        !request.fields.contains(.contentRange) && request.fields.value(of: "x-amz-copy-source") == nil
+    }
+
     /// The answer's body as JSON; nil if it is not JSON, or the status says that it is no representation.
     package var answerValue: JSONValue? {
         guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding),

@@ -34,7 +34,8 @@ package struct FileFold: Sendable {
                 if let origin = path.moved(from: destination, to: write.path), isDeep || path == destination {
                     (path, cause) = (origin, cause ?? write)
                 }
-            case .content, .collection, .removal: continue
+            case .derivation where write.path == path: return .server(path, by: cause)
+            case .content, .collection, .removal, .derivation: continue
             }
         }
         return .server(path, by: cause)
@@ -50,7 +51,7 @@ package struct FileFold: Sendable {
         var paths: Set<FilePath> = []
         for write in writes {
             switch write.effect {
-            case .content, .collection: paths.insert(write.path)
+            case .content, .collection, .derivation: paths.insert(write.path)
             case .removal: continue
             case .move(let destination), .copy(let destination, _):
                 paths.formUnion(paths.compactMap { $0.moved(from: write.path, to: destination) })

@@ -60,12 +60,17 @@ final class FileOverlay: Sendable {
 
     /// Records a write that its upstream has answered at once, where a stored listing may lack it.
     func note(_ request: RequestHead, answer: ResponseHead, length: Int64, upstream: String, principal: String?, at moment: Timestamp) {
-        guard (200...299).contains(answer.status), answer.status != 207, var write = FileWrite(request) else { return }
+        let isUpload = Invalidation.uploadedObject(of: request) != nil
+        let head = isUpload ? RequestHead(method: .put, origin: request.origin, target: request.path) : request
+        guard (200...299).contains(answer.status), answer.status != 207, var write = FileWrite(head) else { return }
+        if isUpload { write.effect = .derivation(from: write.path) }
         (write.length, write.at, write.principal, write.isDelivered) = (length, moment, principal, true)
         write.etag = answer.fields[.eTag]
         upstreams.withLock { upstreams in
             let isOfWebDAV = WebDAVEffect(request) != nil && request.method != .delete || request.path.hasSuffix("/")
-            guard isOfWebDAV || upstreams[upstream]?.isListed == true else { return }
+            // A later write ends the effect of one that is remembered.
+            let isFollowing = upstreams[upstream].map { $0.isListed || !$0.delivered.isEmpty } ?? false
+            guard isOfWebDAV || write.copies || isFollowing else { return }
             upstreams[upstream, default: Writes()].keep(write)
         }
     }
@@ -86,7 +91,7 @@ final class FileOverlay: Sendable {
     func lacksSource(of write: FileWrite, upstream: String, principal: String?, now: Timestamp) -> Bool {
         switch write.effect {
         case .move, .copy: break
-        case .content, .collection, .removal: return false
+        case .content, .collection, .removal, .derivation: return false
         }
         if case .absent = fold(upstream: upstream, principal: principal, deliveredSince: nil).state(of: write.path) { return true }
         let file = MissingFile(path: write.path, principal: principal)
