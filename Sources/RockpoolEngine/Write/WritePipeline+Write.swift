@@ -169,11 +169,10 @@ extension WritePipeline {
             body.discard()
             return refuse(problem, context: &context)
         }
-        if let write = FileWrite(context.request), let upstream = context.plan.upstream?.name,
-            notifier.overlay.files.lacksSource(of: write, upstream: upstream, principal: context.identity.principal, now: now())
-        {
+        let lack = Lack(files: notifier.overlay.files, cache: cache, now: now())
+        if let problem = await lack.problem(of: operation, context: context) {
             body.discard()
-            return refuse(Problem(.notFound, detail: "\(write.path.target) is not there"), context: &context)
+            return refuse(problem, context: &context)
         }
         let optimistic =
             context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)

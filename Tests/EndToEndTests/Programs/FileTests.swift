@@ -107,6 +107,24 @@ import Testing
         }
     }
 
+    /// A collection whose parent is not there is refused as the server would, so that its client makes the parent; elsewhere it waits.
+    @Test func aCollectionNeedsItsParent() async throws {
+        let play: PlayedSite.Play = { $0.path.hasPrefix("/none") ? .text("none", status: 404) : Self.play($0) }
+        try await PlayedWorld.with(upstream: Self.routes, play) { world in
+            try await #expect(list(world, "/none").status == 404)
+            try await #expect(list(world, "/shown/a/").status == 207)
+            try await world.stored("/shown/a/")
+            try await world.turn("offline")
+            for (path, status) in [
+                ("/none/a/b/", 409), ("/unknown/a/", 202), ("/tree/", 202), ("/tree/a/b/", 409), ("/tree/a/", 202), ("/tree/a/b/", 202),
+                ("/shown/", 202), ("/shown/a/b/", 202),
+            ] {
+                let made = try await world.send("MKCOL", path)
+                #expect(made.status == status, "\(path)")
+            }
+        }
+    }
+
     /// What is copied or removed is sent after what its client wrote before, and before what it wrote later, in whatever lane.
     @Test func copiesAndRemovalsKeepTheirOrder() async throws {
         let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"]]]

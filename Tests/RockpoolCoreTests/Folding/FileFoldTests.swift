@@ -48,6 +48,16 @@ import Testing
         #expect(words(fold, "/c/") == "collection 2" && words(fold, "/d/deep/er") == "absent 3" && words(fold, "/dd") == "server /dd")
     }
 
+    @Test(arguments: [
+        (["MKCOL /t"], "/t/a/b", "/t"), (["MKCOL /t", "MKCOL /t/a"], "/t/a/b", "/t/a"), (["DELETE /t"], "/t/a", "/t/a"),
+        (["MKCOL /t"], "/t", nil), (["MKCOL /u"], "/t/a", nil), (["MKCOL /t", "MOVE /x /t/a"], "/t/a/b", nil),
+        (["MKCOL /t", "COPY /x /t/a"], "/t/a", nil), (["DELETE /t", "MKCOL /t"], "/t", nil),
+    ])
+    func onlyWhatIsKnownToLackIsAGap(lines: [String], path: String, gap: String?) throws {
+        let fold = FileFold(try lines.enumerated().map { try Self.write($1, at: Int64($0 + 1)) })
+        #expect(fold.gap(at: FilePath(path)) == gap.map { FilePath($0) })
+    }
+
     @Test(arguments: [("/a%20b/", "/a b"), ("/%C3%A9?q", "/é"), ("/", ""), ("/a%2Fb", "/a/b")])
     func pathsHaveOneForm(target: String, text: String) { #expect(FilePath(target).text == text) }
 

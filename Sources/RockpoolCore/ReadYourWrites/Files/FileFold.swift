@@ -46,6 +46,17 @@ package struct FileFold: Sendable {
         writes.contains { !$0.isDelivered && $0.effect == .collection && $0.path != path && $0.path.contains(path) }
     }
 
+    /// The path that the writes leave without anything, at this one or above it: it was removed, or is a collection that is to be made, and
+    /// nothing within it is this path. Nil if they do not show that the path lacks.
+    package func gap(at path: FilePath) -> FilePath? {
+        switch state(of: path) {
+        case .absent: path
+        case .server(path, nil):
+            writes.last { !$0.isDelivered && $0.effect == .collection && $0.path != path && $0.path.contains(path) }?.path
+        case .server, .content, .collection: nil
+        }
+    }
+
     /// The paths that the writes create, also by moving or copying what an earlier one of them has created.
     package var created: Set<FilePath> {
         var paths: Set<FilePath> = []

@@ -101,6 +101,22 @@ final class FileOverlay: Sendable {
         return true
     }
 
+    /// Returns the collection that a MKCOL needs and its client has not made: where there is nothing as far as the client's writes show, and
+    /// what it was told a moment ago. Nil if the parent may be there.
+    func gap(above write: FileWrite, upstream: String, principal: String?, now: Timestamp) -> FilePath? {
+        guard write.effect == .collection, let parent = write.path.parent else { return nil }
+        if let gap = fold(upstream: upstream, principal: principal, deliveredSince: nil).gap(at: parent) { return gap }
+        let told = upstreams.withLock { upstreams in
+            upstreams[upstream]?.missing.filter { file, moment in
+                file.principal == principal && file.path.contains(parent) && now - moment < Self.missingFor
+            }
+        }
+        return told?.first { file, moment in
+            let since = fold(upstream: upstream, principal: principal, deliveredSince: moment)
+            return [file.path, parent].allSatisfy { since.state(of: $0) == .server($0, by: nil) }
+        }?.key.path
+    }
+
     /// True if reads of the path may have to include a write.
     func covers(upstream: String, path: FilePath) -> Bool {
         upstreams.withLock { upstreams in
