@@ -86,8 +86,11 @@ struct ExampleWorld {
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: tools + "/\(name)")
     }
 
-    /// True if the machine stays as it is: what changes the trust store of the system needs a mount namespace.
-    static func isHarmless(_ line: String) -> Bool { !line.contains("ca install") || getuid() == 0 }
+    /// True if the machine stays as it is: what changes the trust store of the system needs a mount namespace. A move of the outbox needs a
+    /// stopped server and a fleet's database: `Tests/fleet/run S15` runs it.
+    static func isHarmless(_ line: String) -> Bool {
+        (!line.contains("ca install") || getuid() == 0) && !line.contains("outbox migrate")
+    }
 
     /// True for a command that runs until it is stopped.
     static func endless(_ line: String) -> Bool {
