@@ -57,12 +57,13 @@ package enum ResponseGate {
 
     /// Visible characters, spaces, tabs and obs-text (RFC 9110 §5.5).
     private static func isValue(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        bytes.allSatisfy(FieldByte.isValue)
     }
 }
 
 extension ArraySlice<UInt8> {
-    fileprivate func trimmingOWS() -> ArraySlice<UInt8> {
+    /// Without spaces and tabs around it.
+    func trimmingOWS() -> ArraySlice<UInt8> {
         var bytes = self
         while bytes.first?.isOWS == true { bytes.removeFirst() }
         while bytes.last?.isOWS == true { bytes.removeLast() }

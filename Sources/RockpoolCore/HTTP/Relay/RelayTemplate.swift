@@ -14,7 +14,6 @@ package struct RelayTemplate: Sendable {
         case free([UInt8], RelayFields.Role)
     }
 
-    private let lines: [Line]
     /// A part of each reply's head.
     package enum Part: Equatable, Sendable {
         /// Lines with their line ends.
@@ -25,6 +24,7 @@ package struct RelayTemplate: Sendable {
         case date
     }
 
+    private let lines: [Line]
     /// The fields of each reply in order, without the framing.
     package private(set) var parts: [Part] = []
     package let status: Int
@@ -52,7 +52,7 @@ package struct RelayTemplate: Sendable {
             }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
             let name = line[..<colon].map(FieldByte.lowercased)
-            let value = line[(colon + 1)..<(line.count - 2)].trimmed
+            let value = Array(line[(colon + 1)..<(line.count - 2)].trimmingOWS())
             let role = RelayFields.role(of: name)
             switch role {
             case .fixed: lines.append(.fixed(line))
@@ -147,7 +147,7 @@ extension RelayTemplate {
                 }
                 place += name.count + 1
                 let value = place
-                while place < bytes.count, isValueByte(bytes[place]) { place += 1 }
+                while place < bytes.count, FieldByte.isValue(bytes[place]) { place += 1 }
                 guard bytes.count - place >= 2 else { return .incomplete }
                 guard bytes[place] == 0x0D, bytes[place + 1] == 0x0A, take(bytes, value..<place, of: name, as: role, into: &match)
                 else { return .differs }
@@ -161,32 +161,19 @@ extension RelayTemplate {
         return .matches(match)
     }
 
-    /// Visible characters, spaces, tabs and obs-text (RFC 9110 §5.5).
-    @inline(__always) private func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
-
     /// Evaluates a value that concerns the framing or the connection; false if it is not a usual one.
     private func take(
         _ bytes: Span<UInt8>, _ range: Range<Int>, of name: [UInt8], as role: RelayFields.Role, into match: inout Match
     ) -> Bool {
         switch role {
         case .length:
-            match.length = RelayFields.length(range.map { bytes[$0] }[...].trimmed)
+            match.length = RelayFields.length(Array(range.map { bytes[$0] }[...].trimmingOWS()))
             return match.length != nil
         case .connection where name != RelayFields.keepAlive:
-            let value = range.map { FieldByte.lowercased(bytes[$0]) }[...].trimmed
+            let value = Array(range.map { FieldByte.lowercased(bytes[$0]) }[...].trimmingOWS())
             match.closes = value == RelayFields.close
             return match.closes || value == RelayFields.keepAlive
         default: return true
         }
-    }
-}
-
-extension ArraySlice<UInt8> {
-    /// Without spaces and tabs around it.
-    fileprivate var trimmed: [UInt8] {
-        var rest = self
-        while let first = rest.first, first == 0x20 || first == 0x09 { rest.removeFirst() }
-        while let last = rest.last, last == 0x20 || last == 0x09 { rest.removeLast() }
-        return Array(rest)
     }
 }

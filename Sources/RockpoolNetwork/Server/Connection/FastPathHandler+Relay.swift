@@ -5,9 +5,8 @@ import RockpoolEngine
 
 extension FastPathHandler {
     /// Sends a plain request by its rule, if there is one and a connection for it.
-    func beginsRelay(_ bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
-        guard connection.mayAnswerAtOnce(context: context),
-            let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits), request.length == bytes.readableBytes,
+    func beginsRelay(of request: FastPathRequest, in bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
+        guard connection.mayAnswerAtOnce(context: context), request.length == bytes.readableBytes,
             let rule = engine.relays.rule(
                 for: request, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
             let way = pool.take(to: RelayDestination(rule.request), timeout: rule.request.timeouts.connect)

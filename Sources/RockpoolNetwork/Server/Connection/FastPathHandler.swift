@@ -12,7 +12,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     let connection: ConnectionHandler
     let engine: Engine
-    let limits: ClientLimits
+    private let limits: ClientLimits
     let listener: String
     private let isOn: Bool
     /// True if the decoder is empty: the next byte it gets begins a request.
@@ -68,8 +68,14 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         var plain: PlainCopy?
         if isBetweenRequests, isOn {
             let before = bytes.readableBytes
+            var unanswered: FastPathRequest?
             while bytes.readableBytes > 0, connection.mayAnswerAtOnce(context: context) {
-                guard let reply = reply(to: &bytes, orKeep: &plain) else { break }
+                guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { break }
+                guard let reply = reply(to: request, in: bytes) else {
+                    unanswered = request
+                    break
+                }
+                bytes.moveReaderIndex(forwardBy: request.length)
                 connection.answeredAtOnce()
                 context.write(wrapOutboundOut(.byteBuffer(reply.bytes)), promise: nil)
                 if let body = reply.body { context.write(wrapOutboundOut(.byteBuffer(body)), promise: nil) }
@@ -79,7 +85,10 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
                 connection.isIdleAgain(context: context)
                 if bytes.readableBytes == 0 { return }
             }
-            if beginsRelay(bytes, context: context) { return }
+            if let unanswered {
+                if beginsRelay(of: unanswered, in: bytes, context: context) { return }
+                plain = PlainCopy(unanswered, in: bytes, listener: listener, last: &lastCredential)
+            }
         }
         decode(bytes, after: plain, context: context)
     }
@@ -132,22 +141,14 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         return span.count
     }
 
-    /// Returns the reply to the request at the start of `bytes`, and consumes the request. Without a reply nothing is consumed, and `plain`
-    /// is set if the request is plain.
-    private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
-        guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
-        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential, recent: recent) { head, length in
+    /// Returns the reply to the request at the start of `bytes`; nil if it is not ready.
+    private func reply(to request: FastPathRequest, in bytes: ByteBuffer) -> ReadyReply? {
+        engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential, recent: recent) { head, length in
             var buffer = ByteBuffer()
             buffer.reserveCapacity(.kib(1))
             let framing = length.map { ReplyFraming.length(Int64($0)) } ?? .bodiless
             HeadSerializer.write(head, framing: framing, connection: nil, into: &buffer)
             return SerialisedHead(bytes: buffer)
         }
-        if reply == nil {
-            plain = PlainCopy(request, in: bytes, listener: listener, last: &lastCredential)
-        } else {
-            bytes.moveReaderIndex(forwardBy: request.length)
-        }
-        return reply
     }
 }
