@@ -3,17 +3,12 @@
 /// Version 7 UUIDs.
 package enum UUIDv7 {
     /// Returns a version 7 UUID in lower-case text: 48 bits of milliseconds, then 74 of the given random bits.
-    package static func make(now: Timestamp, random: (UInt64, UInt64)) -> String {
+    package static func make(now: Timestamp, random: (UInt64, UInt64)) -> String { bits(now: now, random: random).text }
+
+    static func bits(now: Timestamp, random: (UInt64, UInt64)) -> UUIDBits {
         let time = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         let high = time << 16 | 0x7000 | random.0 & 0x0FFF
         let low = random.1 & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-        let digits = hex(high) + hex(low)
-        let cuts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
-        return cuts.map { String(decoding: digits[$0], as: UTF8.self) }.joined(separator: "-")
-    }
-
-    private static func hex(_ value: UInt64) -> [UInt8] {
-        let alphabet = Array("0123456789abcdef".utf8)
-        return (0..<16).map { alphabet[Int(value >> UInt64(60 - 4 * $0) & 0xF)] }
+        return UUIDBits(high: high, low: low)
     }
 }

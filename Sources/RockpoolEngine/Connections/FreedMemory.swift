@@ -45,9 +45,14 @@ package final class FreedMemory: Sendable {
     /// The delay before memory is returned, so that more connections can end first, and the minimum interval between two returns.
     private static let pause = TimeAmount.seconds(2)
 
+    /// The number of writes that are much to have had in memory, with their bodies.
+    static let manyWrites = 2_000
+
     private struct State {
         var ebb = Ebb()
         var isDue = false
+        /// How often `muchWasFreed` was called since memory was last returned.
+        var asked = 0
     }
 
     private let state = Mutex(State())
@@ -70,6 +75,25 @@ package final class FreedMemory: Sendable {
         loop.scheduleTask(in: Self.pause) { [self] in
             state.withLock { $0.isDue = false }
             DispatchQueue.global(qos: .utility).async { [giveBack] in giveBack() }
+        }
+    }
+
+    /// Returns memory once nothing has asked for it for some time, because much was used for a moment, such as all open writes.
+    func muchWasFreed() {
+        let isFirst = state.withLock { state in
+            state.asked += 1
+            return state.asked == 1
+        }
+        if isFirst { giveBackWhenQuiet(after: 1) }
+    }
+
+    private func giveBackWhenQuiet(after asked: Int) {
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .nanoseconds(Int(Self.pause.nanoseconds))) { [self] in
+            let now = state.withLock { state in
+                if state.asked == asked { state.asked = 0 }
+                return state.asked
+            }
+            if now == 0 { giveBack() } else { giveBackWhenQuiet(after: now) }
         }
     }
 }

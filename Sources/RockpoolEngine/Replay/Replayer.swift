@@ -166,6 +166,7 @@ package final class Replayer: Service {
                 .filter { renewal.canSend(as: $0[0], to: active.routes.upstream(named: $0[1])) }
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
             let proved = Set(open.compactMap(\.principal)).filter { credentials.isProved($0) }
+            if open.count >= FreedMemory.manyWrites { FreedMemory.process.muchWasFreed() }
             return resumed + proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
             logger.failed("replay: the outbox cannot be read", error: error)

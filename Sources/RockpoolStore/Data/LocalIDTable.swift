@@ -1,14 +1,21 @@
 // The id map in memory, in both directions, for every request that may contain a local id (docs/outbox.md#local-ids).
 import GRDB
+import OrderedCollections
 package import RockpoolCore
 import Synchronization
 
 /// Every local id ever assigned, with its mapping. A client may use a local id indefinitely, so none is removed.
 package final class LocalIDTable: Sendable {
+    private struct Place: Hashable {
+        let upstream: String
+        let collection: String?
+    }
+
+    /// What is kept of each of a hundred thousand ids.
     private struct Row {
-        var upstream: String
-        var collection: String?
-        var mapping: ServerMapping?
+        /// Index in `places`.
+        let place: Int32
+        var mapping: Boxed<ServerMapping>?
     }
 
     private struct ServerKey: Hashable {
@@ -19,6 +26,7 @@ package final class LocalIDTable: Sendable {
 
     private struct State {
         var rows: [LocalID: Row] = [:]
+        var places: OrderedSet<Place> = []
         var aliases: [ServerKey: LocalID] = [:]
     }
 
@@ -31,7 +39,7 @@ package final class LocalIDTable: Sendable {
     package func knows(_ id: LocalID) -> Bool { state.withLock { $0.rows[id] != nil } }
 
     /// Returns the mapping of a local id; nil until its create is delivered.
-    package func mapping(of id: LocalID) -> ServerMapping? { state.withLock { $0.rows[id]?.mapping } }
+    package func mapping(of id: LocalID) -> ServerMapping? { state.withLock { $0.rows[id]?.mapping?.value } }
 
     /// Returns the local id formerly assigned to the upstream's `id` in a collection.
     package func alias(upstream: String, collection: String, id: String) -> LocalID? {
@@ -78,14 +86,18 @@ package final class LocalIDTable: Sendable {
     }
 
     func note(_ id: LocalID, upstream: String, collection: String?) {
-        state.withLock { $0.rows[id] = Row(upstream: upstream, collection: collection, mapping: nil) }
+        state.withLock { state in
+            let place = state.places.append(Place(upstream: upstream, collection: collection)).index
+            state.rows[id] = Row(place: Int32(place))
+        }
     }
 
     func note(_ id: LocalID, became mapping: ServerMapping) {
         state.withLock { state in
-            state.rows[id]?.mapping = mapping
-            guard let row = state.rows[id], let collection = row.collection else { return }
-            state.aliases[ServerKey(upstream: row.upstream, collection: collection, id: mapping.id.text)] = id
+            state.rows[id]?.mapping = Boxed(mapping)
+            guard let row = state.rows[id], let collection = state.places[Int(row.place)].collection else { return }
+            let key = ServerKey(upstream: state.places[Int(row.place)].upstream, collection: collection, id: mapping.id.text)
+            state.aliases[key] = id
         }
     }
 }

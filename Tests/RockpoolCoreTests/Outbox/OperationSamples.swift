@@ -1,6 +1,7 @@
 // Helpers of the outbox's tests: an operation, a context, and a fixed time.
 import HTTPTypes
 import RockpoolCore
+import Synchronization
 
 let noon = Timestamp(seconds: 1_800_000_000)
 
@@ -32,13 +33,17 @@ func judged(
 
 func answer(_ status: Int, _ fields: HTTPFields = [:]) -> AttemptOutcome { .answered(ResponseHead(status: status, fields: fields)) }
 
+/// The names of the lanes of all summaries, because a summary has the hash of its lane only.
+let laneNames = Mutex<[LaneID: String]>([:])
+
 func summary(
     _ sequence: Int64, _ state: OperationState = .pending, lane: String = "a", upstream: String = "notes", place: Int64? = nil,
     reason: OperationReason? = nil, method: HTTPRequest.Method = .post, priority: Int = 0, principal: String? = nil,
     accepted: Timestamp = noon, sent: Timestamp? = nil, due: Timestamp = noon, expires: Timestamp? = nil, probes: Int = 0,
     needs: Set<Int64> = []
 ) -> OperationSummary {
-    OperationSummary(
+    laneNames.withLock { $0[LaneID(upstream: upstream, lane: lane)] = lane }
+    return OperationSummary(
         sequence: sequence, place: place, id: "\(sequence)", state: state, reason: reason, method: method, lane: lane, upstream: upstream,
         priority: priority, principal: principal, acceptedAt: accepted, firstSentAt: sent, nextAttemptAt: due, expiresAt: expires,
         probes: probes, needs: needs)

@@ -2,6 +2,7 @@
 // and P7).
 import HTTPTypes
 import RockpoolCore
+import Synchronization
 import Testing
 
 /// A machine with a clock; every step is taken at `now`, with the random value 0.5.
@@ -54,7 +55,8 @@ struct Replay {
 
 func inflight(_ summary: OperationSummary, lostAt: Timestamp? = nil) -> QueuedWrite {
     var row = operation(summary.method, principal: summary.principal)
-    (row.sequence, row.place, row.id, row.lane) = (summary.sequence, summary.place, summary.id, summary.lane)
+    (row.sequence, row.place, row.id) = (summary.sequence, summary.place, summary.id)
+    row.lane = laneNames.withLock { $0[summary.lane] } ?? row.lane
     (row.upstream, row.lostAt, row.probes) = (summary.upstream, lostAt, summary.probes)
     return row
 }

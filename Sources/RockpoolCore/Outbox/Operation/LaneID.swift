@@ -1,14 +1,15 @@
 // The identity of a lane (docs/outbox.md#lanes).
 
 /// A lane and its upstream: two upstreams may use the same lane name.
+///
+/// It is the hash of both, because a hundred thousand lanes may wait. Two lanes with one hash would wait for each other, and nothing worse.
 package struct LaneID: Hashable, Sendable {
-    package var upstream: String
-    package var lane: String
+    private let hash: Int
 
-    init(upstream: String, lane: String) { (self.upstream, self.lane) = (upstream, lane) }
-
-    package init(_ operation: OperationSummary) {
-        upstream = operation.upstream
-        lane = operation.lane
+    package init(upstream: String, lane: String) {
+        var hasher = Hasher()
+        hasher.combine(upstream)
+        hasher.combine(lane)
+        hash = hasher.finalize()
     }
 }

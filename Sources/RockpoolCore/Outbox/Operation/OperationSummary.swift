@@ -8,7 +8,11 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     /// Order within the lane: an edited operation has the place of the one it replaces.
     package var place: Int64
     /// The public id.
-    package var id: String
+    package var id: String {
+        get { shortID.text }
+        set { shortID = UUIDText(newValue) }
+    }
+    private var shortID: UUIDText
     /// The state.
     package var state: OperationState
     /// The reason for the state.
@@ -18,7 +22,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     /// The path of its entity's collection; operations of one collection may share a batch.
     package var collection: String?
     /// The lane it is in.
-    package var lane: String
+    package var lane: LaneID
     /// Name of the declared upstream.
     package var upstream: String
     /// −100…100, lower is sent first.
@@ -52,11 +56,11 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     ) {
         self.sequence = sequence
         self.place = place ?? sequence
-        self.id = id
+        shortID = UUIDText(id)
         self.state = state
         self.reason = reason
         self.method = method
-        self.lane = lane
+        self.lane = LaneID(upstream: upstream, lane: lane)
         collection = nil
         self.upstream = upstream
         self.priority = priority

@@ -14,4 +14,17 @@ struct LaneQueues: Sendable {
     var unproved = Heap<ReplayMachine.Ticket>()
 
     var isEmpty: Bool { own.isEmpty }
+
+    /// Adds an operation to those of its principal.
+    mutating func add(_ summary: OperationSummary) { own[summary.principal ?? "", default: []].insert(ReplayMachine.Ticket(summary)) }
+
+    /// Adds a principal's first operation to those that can be sent.
+    mutating func addFront(_ summary: OperationSummary, isProved: Bool) {
+        if isProved { proved.insert(ReplayMachine.Ticket(summary)) } else { unproved.insert(ReplayMachine.Ticket(summary)) }
+    }
+}
+
+extension ReplayMachine.Ticket {
+    /// The place of an operation in its lane.
+    fileprivate init(_ summary: OperationSummary) { self.init(key: summary.place, sequence: summary.sequence) }
 }

@@ -5,17 +5,24 @@ import HeapModule
 extension LaneTable {
     /// Returns the first open operation of a principal in a lane. Tickets of removed operations are discarded when they are popped.
     private mutating func head(of lane: LaneID, for principal: String?) -> Int64? {
+        if case .one(let sequence)? = contents[lane] {
+            guard let summary = entries[sequence]?.summary, summary.lane == lane else {
+                contents[lane] = nil
+                return nil
+            }
+            return summary.principal == principal ? sequence : nil
+        }
         let name = principal ?? ""
-        while let ticket = queues[lane]?.own[name]?.min {
-            if let summary = entries[ticket.sequence]?.summary, LaneID(summary) == lane, summary.place == ticket.key,
+        while let ticket = contents[lane]?.queues?.own[name]?.min {
+            if let summary = entries[ticket.sequence]?.summary, summary.lane == lane, summary.place == ticket.key,
                 summary.principal == principal
             {
                 return ticket.sequence
             }
-            queues[lane]?.own[name]?.removeMin()
+            contents[lane]?.changeQueues { _ = $0.own[name]?.popMin() }
         }
-        queues[lane]?.own[name] = nil
-        if queues[lane]?.isEmpty == true { queues[lane] = nil }
+        contents[lane]?.changeQueues { $0.own[name] = nil }
+        if contents[lane]?.queues?.isEmpty == true { contents[lane] = nil }
         return nil
     }
 
@@ -25,8 +32,8 @@ extension LaneTable {
             isMoving(entry.summary, now: now)
         else { return }
         entries[sequence]?.isFront = true
-        let ticket = ReplayMachine.Ticket(key: entry.summary.place, sequence: sequence)
-        if isProved(principal) { queues[lane]?.proved.insert(ticket) } else { queues[lane]?.unproved.insert(ticket) }
+        let isProved = isProved(principal)
+        contents[lane]?.changeQueues { $0.addFront(entry.summary, isProved: isProved) }
     }
 
     /// True if the operation makes progress: it is sent, probed, or waits for time or for operations that make progress. One that waits for
@@ -36,7 +43,7 @@ extension LaneTable {
         guard summary.state == .pending else { return true }
         for need in summary.needs {
             guard let needed = entries[need]?.summary else { continue }
-            let first = head(of: LaneID(needed), for: needed.principal).flatMap { entries[$0]?.summary } ?? needed
+            let first = head(of: needed.lane, for: needed.principal).flatMap { entries[$0]?.summary } ?? needed
             if isStuck(needed, now: now) || isStuck(first, now: now) { return false }
         }
         return true
@@ -55,21 +62,33 @@ extension LaneTable {
     private mutating func front(
         of lane: LaneID, in queue: WritableKeyPath<LaneQueues, Heap<ReplayMachine.Ticket>>, areProved: Bool, now: Timestamp
     ) -> ReplayMachine.Ticket? {
-        while let ticket = queues[lane]?[keyPath: queue].min {
-            if let summary = entries[ticket.sequence]?.summary, LaneID(summary) == lane, summary.place == ticket.key,
+        if case .one(let sequence)? = contents[lane] { return single(sequence, in: lane, areProved: areProved, now: now) }
+        while let ticket = contents[lane]?.queues?[keyPath: queue].min {
+            if let summary = entries[ticket.sequence]?.summary, summary.lane == lane, summary.place == ticket.key,
                 isProved(summary.principal) == areProved
             {
                 if head(of: lane, for: summary.principal) == ticket.sequence, isMoving(summary, now: now) { return ticket }
                 entries[ticket.sequence]?.isFront = false
             }
-            queues[lane]?[keyPath: queue].removeMin()
+            contents[lane]?.changeQueues { _ = $0[keyPath: queue].popMin() }
         }
         return nil
     }
 
+    /// Returns the ticket of a lane's single operation, if it may be sent.
+    private mutating func single(_ sequence: Int64, in lane: LaneID, areProved: Bool, now: Timestamp) -> ReplayMachine.Ticket? {
+        guard let entry = entries[sequence], entry.isFront, entry.summary.lane == lane, isProved(entry.summary.principal) == areProved
+        else { return nil }
+        guard isMoving(entry.summary, now: now) else {
+            entries[sequence]?.isFront = false
+            return nil
+        }
+        return ReplayMachine.Ticket(key: entry.summary.place, sequence: sequence)
+    }
+
     /// True if a ticket is still valid: the operation is at the front of its lane, and due.
     mutating func isReady(_ sequence: Int64, now: Timestamp) -> Bool {
-        guard let entry = entries[sequence], !entry.isBusy, fronts(of: LaneID(entry.summary), now: now).contains(sequence),
+        guard let entry = entries[sequence], !entry.isBusy, fronts(of: entry.summary.lane, now: now).contains(sequence),
             wants(entry.summary, now: now)
         else { return false }
         return turnComes(for: entry, now: now) <= now
@@ -77,7 +96,7 @@ extension LaneTable {
 
     func turnComes(for entry: ReplayMachine.Entry, now: Timestamp) -> Timestamp {
         if entry.notBefore <= now, isHarmless(entry.summary, now: now) { return now }
-        let hold = holds[LaneID(entry.summary)]?.moment(forProved: isProved(entry.summary.principal))
+        let hold = holds[entry.summary.lane]?.moment(forProved: isProved(entry.summary.principal))
         return max(entry.summary.nextAttemptAt, entry.notBefore, hold ?? .distantPast)
     }
 

@@ -5,8 +5,8 @@ import HeapModule
 struct LaneTable: Sendable {
     /// By name of the upstream; operations of other upstreams wait.
     var contexts: [String: ReplayContext]
-    var entries: [Int64: ReplayMachine.Entry] = [:]
-    var queues: [LaneID: LaneQueues] = [:]
+    var entries = SequenceTable<ReplayMachine.Entry>()
+    var contents: [LaneID: LaneContent] = [:]
     /// The texts that operations have in common.
     var texts = SharedTexts()
     /// Principals with a credential that an upstream has accepted.
@@ -19,19 +19,34 @@ struct LaneTable: Sendable {
     init(contexts: [String: ReplayContext]) { self.contexts = contexts }
 
     /// Removes all operations; proofs and holds stay.
-    mutating func forgetOperations() { (entries, queues, dependants, texts) = ([:], [:], [:], SharedTexts()) }
+    mutating func forgetOperations() { (entries, contents, dependants, texts) = (SequenceTable(), [:], [:], SharedTexts()) }
 
     // MARK: operations
 
     /// Adds the ticket and the dependencies of an operation whose entry was replaced.
     /// - Parameter before: the replaced state; nil for a new operation.
     mutating func enter(_ summary: OperationSummary, after before: OperationSummary?) {
-        if before.map({ LaneID($0) != LaneID(summary) || $0.place != summary.place || $0.principal != summary.principal }) ?? true {
-            let ticket = ReplayMachine.Ticket(key: summary.place, sequence: summary.sequence)
-            queues[LaneID(summary), default: LaneQueues()].own[summary.principal ?? "", default: []].insert(ticket)
+        if before.map({ $0.lane != summary.lane || $0.place != summary.place || $0.principal != summary.principal }) ?? true {
+            line(up: summary)
         }
         if before?.needs != summary.needs {
             for need in summary.needs { dependants[need, default: []].insert(summary.sequence) }
+        }
+    }
+
+    /// Adds the ticket of an operation to its lane.
+    private mutating func line(up summary: OperationSummary) {
+        var queues = LaneQueues()
+        switch contents[summary.lane] {
+        case .several: contents[summary.lane]?.changeQueues { $0.add(summary) }
+        case .one(let first) where first != summary.sequence && entries[first]?.summary.lane == summary.lane:
+            if let entry = entries[first] {
+                queues.add(entry.summary)
+                if entry.isFront { queues.addFront(entry.summary, isProved: isProved(entry.summary.principal)) }
+            }
+            queues.add(summary)
+            contents[summary.lane] = .several(Boxed(queues))
+        case .one, nil: contents[summary.lane] = .one(summary.sequence)
         }
     }
 
@@ -49,9 +64,13 @@ struct LaneTable: Sendable {
 
     /// Returns the dependants of all operations of this principal in this lane: a stuck operation blocks them all.
     func dependants(beside summary: OperationSummary) -> Set<Int64> {
-        (queues[LaneID(summary)]?.own[summary.principal ?? ""]?.unordered ?? []).reduce(into: []) { all, ticket in
-            all.formUnion(dependants[ticket.sequence] ?? [])
-        }
+        let beside: [Int64] =
+            switch contents[summary.lane] {
+            case .one(let sequence): [sequence]
+            case .several(let queues): queues.value.own[summary.principal ?? ""]?.unordered.map(\.sequence) ?? []
+            case nil: []
+            }
+        return beside.reduce(into: []) { all, sequence in all.formUnion(dependants[sequence] ?? []) }
     }
 
     // MARK: principals and holds
@@ -60,10 +79,10 @@ struct LaneTable: Sendable {
     /// - Returns: the lanes of its operations; empty if it was proved already.
     mutating func prove(_ principal: String) -> [LaneID] {
         guard proved.insert(principal).inserted else { return [] }
-        return entries.filter { $0.value.summary.principal == principal }.map { sequence, entry in
+        return entries.all.filter { $0.value.summary.principal == principal }.map { sequence, entry in
             // Its ticket is in the unproved queue.
             entries[sequence]?.isFront = false
-            return LaneID(entry.summary)
+            return entry.summary.lane
         }
     }
 
@@ -82,7 +101,7 @@ struct LaneTable: Sendable {
 
     /// Shifts all waits after the wall clock was set back.
     mutating func setBack(by span: TimeSpan) {
-        for sequence in Array(entries.keys) { entries[sequence]?.setBack(by: span) }
+        for (sequence, _) in entries.all { entries[sequence]?.setBack(by: span) }
         holds = holds.mapValues { $0.setBack(by: span) }
     }
 }

@@ -22,7 +22,7 @@ extension ReplayMachine {
             return [move(summary, by: Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
         }
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
-        let lane = LaneID(summary)
+        let lane = summary.lane
         lanes.expireHold(of: lane, now: now)
         // New settings may have released it.
         lanes.offer(lane, of: summary.principal, now: now)
@@ -38,7 +38,7 @@ extension ReplayMachine {
             if lanes.isReady(ticket.sequence, now: now) {
                 actions.append(turn(of: summary, now: now))
             } else {
-                consider(LaneID(summary), now: now)
+                consider(summary.lane, now: now)
             }
         }
         return actions
@@ -121,14 +121,14 @@ extension ReplayMachine {
 
     /// Issues tickets for the operations at the front of a lane: for their due time, or for their upstream's gate.
     mutating func consider(_ lane: LaneID, now: Timestamp) {
-        for sequence in lanes.fronts(of: lane, now: now) { admit(sequence, in: lane, now: now) }
+        for sequence in lanes.fronts(of: lane, now: now) { admit(sequence, now: now) }
     }
 
-    private mutating func admit(_ sequence: Int64, in lane: LaneID, now: Timestamp) {
+    private mutating func admit(_ sequence: Int64, now: Timestamp) {
         guard let entry = lanes.entries[sequence], !entry.isBusy, !entry.isQueued, lanes.wants(entry.summary, now: now) else { return }
         let moment = lanes.turnComes(for: entry, now: now)
         guard moment <= now else { return wake(sequence, at: moment) }
         lanes.entries[sequence]?.isQueued = true
-        gates[lane.upstream, default: UpstreamThrottle()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
+        gates[entry.summary.upstream, default: UpstreamThrottle()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 }

@@ -41,7 +41,7 @@ extension ReplayMachine {
         guard behind > Self.tolerance else { return }
         lanes.setBack(by: behind)
         for upstream in Array(gates.keys) { gates[upstream]?.setBack(by: behind) }
-        for sequence in Array(lanes.entries.keys) { wake(sequence, at: now) }
+        for (sequence, _) in lanes.entries.all { wake(sequence, at: now) }
     }
 
     private mutating func attempted(
@@ -63,7 +63,7 @@ extension ReplayMachine {
         gates[operation.upstream]?.learn(from: outcome, disposition: disposition)
         // Probe first: a conflict may be caused by our own write with a lost answer, and a create without a mapping needs its server id.
         if disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) {
-            lanes.entries[operation.sequence]?.judgement = disposition
+            lanes.entries[operation.sequence]?.judgement = Boxed(disposition)
             return [.look(id: operation.id, sequence: operation.sequence)]
         }
         return [record(operation, as: disposition, now: now)]
@@ -74,13 +74,13 @@ extension ReplayMachine {
         returned(operation.sequence)
         lanes.entries[operation.sequence]?.judgement = nil
         if let moment = disposition.holdsLaneUntil {
-            lanes.hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+            lanes.hold(LaneID(upstream: operation.upstream, lane: operation.lane), of: operation.principal, until: moment, now: now)
         }
         return .record(id: operation.id, sequence: operation.sequence, disposition)
     }
 
     private mutating func looked(_ operation: QueuedWrite, effect: ObservedEffect, now: Timestamp) -> [Action] {
-        if let judgement = lanes.entries[operation.sequence]?.judgement {
+        if let judgement = lanes.entries[operation.sequence]?.judgement?.value {
             guard case .present(let mapping) = effect else { return [record(operation, as: judgement, now: now)] }
             var delivered = judgement
             if judgement.state != .delivered {
@@ -93,7 +93,7 @@ extension ReplayMachine {
         let context = lanes.contexts[operation.upstream] ?? ReplayContext(idempotency: IdempotencySettings())
         let disposition = OperationMachine.disposition(of: operation, seen: effect, context: context, now: now)
         if let moment = disposition.holdsLaneUntil {
-            lanes.hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+            lanes.hold(LaneID(upstream: operation.upstream, lane: operation.lane), of: operation.principal, until: moment, now: now)
         }
         return [.move(id: operation.id, sequence: operation.sequence, disposition)]
     }
@@ -124,8 +124,8 @@ extension ReplayMachine {
         count(summary, by: 1)
         lanes.enter(summary, after: before?.summary)
         waits.note(summary)
-        if let before, LaneID(before.summary) != LaneID(summary) || before.summary.principal != summary.principal {
-            offer(LaneID(before.summary), of: before.summary.principal, now: now)
+        if let before, before.summary.lane != summary.lane || before.summary.principal != summary.principal {
+            offer(before.summary.lane, of: before.summary.principal, now: now)
         }
         if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
         if waits.isAwake(entry, now: now) {
@@ -133,7 +133,7 @@ extension ReplayMachine {
         } else if waits.isParked(summary), summary.principal == nil {
             wake(summary.sequence, at: summary.nextAttemptAt)
         }
-        offer(LaneID(summary), of: summary.principal, now: now)
+        offer(summary.lane, of: summary.principal, now: now)
         if lanes.isStuck(summary, now: now) || before.map({ lanes.isStuck($0.summary, now: now) }) == true {
             reconsider(lanes.dependants(beside: summary), now: now)
         }
@@ -142,7 +142,7 @@ extension ReplayMachine {
     /// Re-evaluates the operations that need one with a changed state: they start or stop blocking others.
     private mutating func reconsider(_ sequences: Set<Int64>, now: Timestamp) {
         for sequence in sequences {
-            if let summary = lanes.entries[sequence]?.summary { offer(LaneID(summary), of: summary.principal, now: now) }
+            if let summary = lanes.entries[sequence]?.summary { offer(summary.lane, of: summary.principal, now: now) }
         }
     }
 
@@ -151,7 +151,7 @@ extension ReplayMachine {
         waits.note(summary)
         if let before {
             // Given up by a person or its policy: its sent attempt may still run.
-            let lane = LaneID(before.summary)
+            let lane = before.summary.lane
             if summary.state != .delivered, let moment = before.mayRunUntil {
                 lanes.hold(lane, of: before.summary.principal, until: moment, now: now)
             }

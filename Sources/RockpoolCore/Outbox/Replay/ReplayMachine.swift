@@ -78,7 +78,7 @@ package struct ReplayMachine: Sendable {
     package mutating func reconfigure(_ contexts: [String: ReplayContext]) {
         guard contexts != lanes.contexts else { return }
         lanes.contexts = contexts
-        for sequence in Array(lanes.entries.keys) { wake(sequence, at: .distantPast) }
+        for (sequence, _) in lanes.entries.all { wake(sequence, at: .distantPast) }
     }
 
     /// Removes all operations for a reload; the gates keep their pauses.

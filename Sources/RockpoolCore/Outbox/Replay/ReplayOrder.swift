@@ -26,7 +26,7 @@ package enum ReplayOrder {
         return open.filter { other in
             if other.id == operation.id { return false }
             if operation.needs.contains(other.sequence) { return true }
-            guard LaneID(other) == LaneID(operation), other.place < operation.place else { return false }
+            guard other.lane == operation.lane, other.place < operation.place else { return false }
             if other.principal == operation.principal { return true }
             return (isProved(other.principal) || !isProved(operation.principal)) && isFirst(other, among: open)
                 && isMoving(other, among: open, isStuck: isStuck)
@@ -39,7 +39,7 @@ package enum ReplayOrder {
 
     /// Returns the first operation of the same lane and principal.
     private static func first(of operation: OperationSummary, among open: [OperationSummary]) -> OperationSummary? {
-        open.filter { LaneID($0) == LaneID(operation) && $0.principal == operation.principal }.min { $0.place < $1.place }
+        open.filter { $0.lane == operation.lane && $0.principal == operation.principal }.min { $0.place < $1.place }
     }
 
     private static func isMoving(

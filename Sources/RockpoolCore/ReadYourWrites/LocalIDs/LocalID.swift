@@ -2,28 +2,30 @@
 
 /// A local id: `loc_` and a UUIDv7 in lower case, 40 characters.
 package struct LocalID: Hashable, Sendable, CustomStringConvertible {
+    private let bits: UUIDBits
+
     /// The id in its written form.
-    package let text: String
+    package var text: String { "loc_" + bits.text }
 
     /// Parses text that is exactly one local id; nil otherwise. A UUID of another version was not minted here.
-    package init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) { self.init(utf8: text.utf8) }
+
+    /// Parses the bytes of a text as `init(_:)` does.
+    init?(utf8 bytes: some Sequence<UInt8>) {
         var place = 0
-        for byte in text.utf8 {
+        for byte in bytes {
             guard place < Self.length, Self.allows(byte, at: place) else { return nil }
             place += 1
         }
-        guard place == Self.length else { return nil }
-        self.text = String(text)
+        guard place == Self.length, let bits = UUIDBits(bytes.dropFirst(4)) else { return nil }
+        self.bits = bits
     }
 
-    private init(minted text: String) { self.text = text }
-
-    /// Creates an id from bytes that the finder has checked.
-    init(checked bytes: [UInt8]) { text = String(decoding: bytes, as: UTF8.self) }
+    private init(_ bits: UUIDBits) { self.bits = bits }
 
     /// Mints an id. `random` provides 74 bits (RFC 9562 §5.7).
     package static func make(now: Timestamp, random: (UInt64, UInt64)) -> LocalID {
-        LocalID(minted: "loc_" + UUIDv7.make(now: now, random: random))
+        LocalID(UUIDv7.bits(now: now, random: random))
     }
 
     package var description: String { text }

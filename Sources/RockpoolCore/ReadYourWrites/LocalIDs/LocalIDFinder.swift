@@ -17,8 +17,9 @@ extension LocalIDOccurrence {
         var found: [LocalIDOccurrence] = []
         var index = 0
         while let range = span.nextLocalID(from: index) {
-            let id = LocalID(checked: span.characters(of: range))
-            found.append(LocalIDOccurrence(id: id, range: range, isPercentEncoded: span.isPercentEncoded(range)))
+            if let id = LocalID(utf8: span.characters(of: range)) {
+                found.append(LocalIDOccurrence(id: id, range: range, isPercentEncoded: span.isPercentEncoded(range)))
+            }
             index = range.upperBound
         }
         return found

@@ -26,6 +26,8 @@ package final class OutboxNotifier: Sendable {
     package let measures = OutboxMeasures()
     /// Upstreams that demand a pause.
     let pauses = UpstreamPauses()
+    /// The number of published states.
+    private let toldCount = Atomic(0)
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents, active: ActiveConfiguration,
@@ -101,6 +103,8 @@ extension OutboxNotifier {
     /// Publishes the state of an operation to the replayer, the overlay and the event listeners.
     /// - Parameter toReplayer: false when the replayer itself calls it.
     package func tell(_ operation: QueuedWrite, toReplayer: Bool = true) {
+        let told = toldCount.add(1, ordering: .relaxed).newValue
+        if told.isMultiple(of: FreedMemory.manyWrites) { FreedMemory.process.muchWasFreed() }
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }

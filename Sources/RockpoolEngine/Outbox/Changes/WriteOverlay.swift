@@ -25,21 +25,32 @@ final class WriteOverlay: Sendable {
         var collection: String
     }
 
+    /// A write that is open: what is kept of each of a hundred thousand.
+    private struct OpenWrite {
+        let entityID: UUIDText?
+        let principal: String?
+
+        func write(_ sequence: Int64) -> Write { Write(sequence: sequence, entityID: entityID?.text, principal: principal) }
+    }
+
     private struct Writes {
-        var open: [Int64: Write] = [:]
+        var open = SequenceTable<OpenWrite>()
+        private var texts = SharedTexts()
         /// In order of `deliveredAt`.
         var delivered: [Write] = []
         /// Writes that are dead, in conflict or uncertain, by sequence.
         var troubled: [Int64: Trouble] = [:]
 
-        var isEmpty: Bool { open.isEmpty && delivered.isEmpty && troubled.isEmpty }
+        var isEmpty: Bool { open.count == 0 && delivered.isEmpty && troubled.isEmpty }
 
         mutating func note(_ write: Write, state: OperationState) {
             switch state {
-            case .pending, .inflight, .uncertain, .conflicted, .parked: open[write.sequence] = write
+            case .pending, .inflight, .uncertain, .conflicted, .parked:
+                open[write.sequence] = OpenWrite(entityID: write.entityID.map { UUIDText($0) }, principal: texts.shared(write.principal))
             case .dead, .cancelled, .superseded: open[write.sequence] = nil
             case .delivered:
-                guard open.removeValue(forKey: write.sequence) != nil || isEmpty else { return }
+                guard open[write.sequence] != nil || isEmpty else { return }
+                open[write.sequence] = nil
                 // The news of a delivery comes when its effects are noted, which may be after the news of a later delivery in another lane.
                 let place = delivered.lastIndex { $0.deliveredAt ?? .distantPast <= write.deliveredAt ?? .distantFuture }
                 delivered.insert(write, at: place.map { $0 + 1 } ?? 0)
@@ -129,8 +140,11 @@ final class WriteOverlay: Sendable {
             guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return [] }
             let since = fetchedAt ?? .distantPast
             let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .distantFuture >= since }
-            return (Array(writes.open.values) + late)
-                .filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID || $0.entityID == nil) }
+            let item = entityID.map { UUIDText($0) }
+            let open = writes.open.all
+                .filter { $0.value.principal == principal && (item == nil || $0.value.entityID == item || $0.value.entityID == nil) }
+                .map { $0.value.write($0.sequence) }
+            return (open + late.filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID || $0.entityID == nil) })
                 .sorted { $0.sequence < $1.sequence }
         }
     }
