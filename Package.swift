@@ -90,13 +90,13 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CMalloc"),
-        .systemLibrary(name: "CSQLiteTriggers", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CSQLiteCalls", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: strict),
         .target(
             name: "RockpoolStore",
             dependencies: [
-                "RockpoolCore", "CSQLiteTriggers", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging,
+                "RockpoolCore", "CSQLiteCalls", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging,
             ],
             // crypt(3), part of the C library's package on every system.
             swiftSettings: strict, linkerSettings: [.linkedLibrary("crypt")]),

@@ -35,12 +35,14 @@ import Testing
     }
 
     /// Blocks the writer's thread until `count` jobs are queued, so that they form one group.
-    private func together(_ count: Int, _ job: @escaping @Sendable (Int, Database) throws -> Void) async -> [Int: any Error] {
+    private func together(
+        _ count: Int, isRepeatable: Bool = false, _ job: @escaping @Sendable (Int, Database) throws -> Void
+    ) async -> [Int: any Error] {
         let enqueued = Counter()
         return await withTaskGroup(of: (Int, (any Error)?).self) { tasks in
             let holding = Counter()
             tasks.addTask {
-                try? await queue.commit { _ in
+                try? await queue.commit(isRepeatable: true) { _ in
                     holding.increment()
                     while enqueued.count < count { sched_yield() }
                 }
@@ -51,7 +53,7 @@ import Testing
                 tasks.addTask {
                     do {
                         enqueued.increment()
-                        try await queue.commit { try job(n, $0) }
+                        try await queue.commit(isRepeatable: isRepeatable) { try job(n, $0) }
                         return (n, nil)
                     } catch {
                         return (n, error)
@@ -62,15 +64,15 @@ import Testing
         }
     }
 
-    @Test func manyJobsShareFewCommits() async throws {
-        let failures = await together(64) { n, db in try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
+    @Test(arguments: [false, true]) func manyJobsShareFewCommits(isRepeatable: Bool) async throws {
+        let failures = await together(64, isRepeatable: isRepeatable) { n, db in try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
         #expect(failures.isEmpty)
         #expect(try await numbers() == Array(0..<64))
         #expect(commits.count < 32)
     }
 
-    @Test func aFailingJobFailsAlone() async throws {
-        let failures = await together(16) { n, db in
+    @Test(arguments: [false, true]) func aFailingJobFailsAlone(isRepeatable: Bool) async throws {
+        let failures = await together(16, isRepeatable: isRepeatable) { n, db in
             try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
             if n == 5 { throw Refused() }
         }
@@ -79,8 +81,8 @@ import Testing
         #expect(try await numbers() == Array(0..<16).filter { $0 != 5 })
     }
 
-    @Test func aLostTransactionFailsItsGroupAndNobodyIsLeftWaiting() async throws {
-        let failures = await together(8) { n, db in
+    @Test(arguments: [false, true]) func aLostTransactionFailsItsGroupAndNobodyIsLeftWaiting(isRepeatable: Bool) async throws {
+        let failures = await together(8, isRepeatable: isRepeatable) { n, db in
             try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
             // SQLite itself rolls back like this on a full disk.
             if n == 3 { try db.execute(sql: "ROLLBACK") }
@@ -106,6 +108,33 @@ import Testing
         let victims = failures.values.compactMap { $0 as? TransactionLost }
         #expect(!victims.isEmpty && victims.allSatisfy(\.isFull))
         #expect(victims.count + 1 == failures.count)
+    }
+
+    @Test func repeatableJobsRunOnceUnlessOneFails() async throws {
+        let runs = Counter()
+        _ = await together(16, isRepeatable: true) { _, _ in runs.increment() }
+        #expect(runs.count == 16)
+        let failures = await together(16, isRepeatable: true) { n, _ in
+            runs.increment()
+            if n == 15 { throw Refused() }
+        }
+        #expect(Array(failures.keys) == [15] && runs.count > 32)
+    }
+
+    /// The journal of a savepoint that changes many pages stays in memory.
+    @Test(.enabled(if: StoreDatabase.keepsJournalsInMemory)) func savepointsNeedNoFiles() async throws {
+        try await queue.commit { db in
+            try db.execute(sql: "CREATE TABLE wide (n INTEGER PRIMARY KEY, x BLOB) STRICT")
+            for n in 0..<40 { try db.execute(sql: "INSERT INTO wide VALUES (?, zeroblob(8000))", arguments: [n]) }
+        }
+        let failures = await together(4) { n, db in
+            try db.execute(sql: "UPDATE wide SET x = zeroblob(7000 + ?)", arguments: [n])
+            let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+            }
+            if open.contains(where: { $0.contains("etilqs") }) { throw Refused() }
+        }
+        #expect(failures.isEmpty)
     }
 
     @Test func heavyJobsAreSplitIntoGroups() async throws {

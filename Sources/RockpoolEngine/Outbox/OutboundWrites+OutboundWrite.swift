@@ -12,7 +12,7 @@ extension OutboundWrites {
         var (head, body) = try substituted(operation)
         let plan = active.routes.plan(for: head)
         let resource = plan.entity?.resource
-        head.acceptReadable(plan.success)
+        head.acceptPlain()
         await condition(&head, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
         for field in withServerIDs(secrets, for: head) { head.fields.append(field) }

@@ -85,7 +85,8 @@ struct EntryUpdates: Sendable {
     // MARK: writes
 
     /// Invalidates stored responses after a write (RFC 9111 §4.4).
-    func invalidate(after response: ResponseHead, to request: RequestHead) async {
+    /// - Parameter moment: when it was answered; nil for now.
+    func invalidate(after response: ResponseHead, to request: RequestHead, at moment: Timestamp? = nil) async {
         let urls = Invalidation.targets(request: request, response: response).flatMap { url in
             // Includes the URL under which equivalent queries are stored.
             guard let request = try? RequestHead(url: url) else { return [url] }
@@ -94,10 +95,10 @@ struct EntryUpdates: Sendable {
         }
         let groups = CacheGroups.invalidated(by: response, to: request)
         do {
-            if !urls.isEmpty { _ = try await cache.invalidate(urls: urls) }
+            if !urls.isEmpty { _ = try await cache.invalidate(urls: urls, at: moment) }
             let trees = Invalidation.trees(request: request, response: response)
-            if !trees.isEmpty { _ = try await cache.invalidate(trees: trees) }
-            if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin) }
+            if !trees.isEmpty { _ = try await cache.invalidate(trees: trees, at: moment) }
+            if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin, at: moment) }
         } catch { logger.failed("cache invalidation failed", error: error) }
     }
 }

@@ -27,7 +27,8 @@ extension ReadPipeline {
             return reply
         }
         reply.body = BodyPipe(whole: bytes)
-        if GraphQLResponse.error(in: Array(bytes.readableBytesView)) != nil { context.plan.store = .never }
+        let content = bytes.decoded(of: reply.head, upTo: Int(Self.examinedLimit.bytes)) ?? bytes
+        if GraphQLResponse.error(in: Array(content.readableBytesView)) != nil { context.plan.store = .never }
         return reply
     }
 }

@@ -184,8 +184,10 @@ package final class ReadPipeline: Sendable {
             running.remove(part.number)
         }
         do {
+            var head = forwarding.head(of: context.request)
+            if context.plan.entity?.resource != nil { head.acceptDecodable() }
             let received = try await fetch(
-                forwarding.head(of: context.request), body: context.outboundBody, for: &context, stored: forwarding.found.map(\.response))
+                head, body: context.outboundBody, for: &context, stored: forwarding.found.map(\.response))
             let status = received.head.status
             if status == 304, forwarding.selected != nil, !forwarding.completes {
                 try? await received.body.drain()

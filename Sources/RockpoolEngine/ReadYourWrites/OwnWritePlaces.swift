@@ -31,7 +31,8 @@ struct OwnWritePlaces {
         if let created {
             item = created.url
         } else if entity.isItem {
-            item = entity.action == nil ? origin + request.path : origin + entity.path
+            let end = entity.resource?.item?.hasSuffix("/") == true && !entity.path.hasSuffix("/") ? "/" : ""
+            item = entity.action == nil ? origin + request.path : origin + entity.path + end
         } else {
             item = nil
         }

@@ -98,6 +98,7 @@ extension ReadYourWrites {
         let isDirty = fold.isDirty || writes.contains(where: \.mayBeShown)
         let representation = FoldedReads.Representation(fold.value, last: last, isDirty: isDirty, writes: writes)
         if let kept { folded.keep(representation, of: kept.key, at: version, over: kept.base) }
+        if writes.count >= FreedMemory.manyWrites { FreedMemory.process.muchWasFreed() }
         return shown(representation, over: base.reply, for: context)
     }
 
@@ -144,7 +145,7 @@ extension ReadYourWrites {
         let isFromUpstream = fetchedAt != nil
         if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
         guard reply.isWholeJSON else { return state }
-        guard let bytes = await bytes(of: &reply) else { return state }
+        guard let bytes = await bytes(of: &reply)?.decoded(of: reply.head, upTo: Self.foldLimit) else { return state }
         state.value = try? JSONValue.parse(Array(bytes.readableBytesView))
         return state
     }
@@ -185,7 +186,7 @@ extension ReadYourWrites {
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
     }
 
-    /// Marks a reply with an unreadable body (encoded, too large, not JSON). The reply is served without the writes.
+    /// Marks a reply with an unreadable body (of an unknown coding, too large, not JSON). The reply is served without the writes.
     private func dirty(_ reply: Reply) -> Reply {
         var reply = reply
         reply.head.fields[.rockpoolDirty] = "1"
@@ -227,7 +228,8 @@ extension ReadYourWrites {
     private func shown(_ representation: FoldedReads.Representation, over base: Reply?, for context: RequestContext) -> Reply {
         var head = base.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
         let etag = base.flatMap { $0.isWholeJSON ? $0.head.fields[.eTag].flatMap { EntityTag($0) } : nil }
-        for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
+        let ofOtherBody = [HTTPField.Name.lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .age]
+        for name in ofOtherBody + HTTPField.Name.digests { head.fields[name] = nil }
         head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
         head.fields[.eTag] = LocalETag(sequence: representation.last, base: etag).fieldValue
         if representation.openCount > 0 {
@@ -276,7 +278,8 @@ extension RequestContext {
 extension Reply {
     /// True if its body can be folded.
     fileprivate var isWholeJSON: Bool {
-        head.status == 200 && MediaType.isJSON(head.fields) && !head.fields.contains(.contentEncoding)
+        head.status == 200 && MediaType.isJSON(head.fields)
+            && (!head.fields.contains(.contentEncoding) || ContentCoding.canBeDecoded(head))
     }
 }
 

@@ -135,7 +135,8 @@ extension CredentialRenewal {
                 }
             }
             answer.body = BodyPipe(whole: bytes)
-            if let tokens = recipe.tokens(in: answer.head, body: Array(bytes.readableBytesView)) {
+            let content = bytes.decoded(of: answer.head, upTo: RefreshRecipe.answerLimit) ?? bytes
+            if let tokens = recipe.tokens(in: answer.head, body: Array(content.readableBytesView)) {
                 await learn(tokens, given: answer.head, to: context.request, upstream: upstream)
             }
         } catch { answer.body = BodyPipe(broken: error) }

@@ -17,13 +17,15 @@ package struct RecalledDeliveries: Sendable {
     let effects: OwnWriteEffects
     let logger: Logger
 
-    /// Invalidates the copies that the last deliveries have changed, and works the deliveries that no copy shows into the copies of their
+    /// Invalidates the copies that were requested before the last deliveries and that these have changed, and works the deliveries that no copy shows into the copies of their
     /// clients. Call it before the first read is served. Failures are logged.
     package func project() async {
         do {
             let last = try await data.lastDelivered(within: Self.invalidationSpan)
             for operation in last {
-                if let answer = operation.result?.head { await updates.invalidate(after: answer, to: operation.request) }
+                if let answer = operation.result?.head {
+                    await updates.invalidate(after: answer, to: operation.request, at: operation.endedAt)
+                }
             }
             let end = last.compactMap(\.endedAt).max() ?? .distantPast
             let late = last.filter { ($0.endedAt ?? .distantPast) >= end - Self.effectSpan }

@@ -21,8 +21,8 @@ extension Replayer {
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
         guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return .unknown }
-        let body = await answer.body.beginning()
-        return search.judge(answer.head, body: body) { id in
+        let (head, body) = await answer.beginning()
+        return search.judge(head, body: body) { id in
             known?.contains(id) != false
                 || data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
         }

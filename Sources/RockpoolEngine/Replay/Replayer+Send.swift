@@ -150,9 +150,9 @@ extension Replayer {
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
                 FailPoint.answerHeadRead.reached()
-                let body = await answer.body.beginning()
-                guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {
-                    return (.answered(answer.head), body, answer.wire)
+                let (answered, body) = await answer.beginning()
+                guard turn < Self.redirectLimit, let target = answered.sameRequestElsewhere(from: head) else {
+                    return (.answered(answered), body, answer.wire)
                 }
                 head.target = target
             } catch {
@@ -163,9 +163,19 @@ extension Replayer {
     }
 }
 
+extension OriginReply {
+    /// Returns the head and the beginning of the body, decoded from `gzip` or `deflate`.
+    func beginning() async -> (head: ResponseHead, body: [UInt8]) {
+        let (head, content) = head.readable(ByteBuffer(bytes: await body.beginning()), upTo: Replayer.resultLimit)
+        return (head, Array(content.readableBytesView))
+    }
+}
+
 extension BodyPipe {
     /// Returns the beginning of a result; none if it is longer than `Replayer.resultLimit` or takes longer than `Replayer.resultLimitTime`.
-    func beginning() async -> [UInt8] {
+    fileprivate func beginning() async -> [UInt8] {
+        // Most answers are here by now, and need no timer.
+        if let whole = takeWhole(upTo: Replayer.resultLimit) { return Array(whole.readableBytesView) }
         let timer = Task {
             try await Task.sleep(for: Replayer.resultLimitTime)
             abandon()

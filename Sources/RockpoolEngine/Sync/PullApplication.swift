@@ -185,13 +185,13 @@ struct PullApplication {
         }
     }
 
-    /// Returns the body as JSON; nil when it is not JSON, partial or content-encoded.
+    /// Returns the body as JSON; nil when it is not JSON, partial or in a coding that cannot be decoded.
     private func json(of entry: CacheEntry) async throws -> JSONValue? {
-        guard entry.response.head.status == 200, entry.response.part == nil, !entry.response.head.fields.contains(.contentEncoding),
+        guard entry.response.head.status == 200, entry.response.part == nil,
             entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await cache.body(of: entry)
         else { return nil }
         let bytes = try await cache.read(0..<body.length, of: body)
-        return try? JSONValue.parse(Array(bytes.readableBytesView))
+        return bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit).flatMap { try? JSONValue.parse(Array($0.readableBytesView)) }
     }
 
     private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {

@@ -11,7 +11,7 @@ extension WritePipeline {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
-        head.acceptReadable(context.plan.success)
+        head.acceptReadable(context.plan)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
@@ -81,8 +81,9 @@ extension WritePipeline {
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)
+        let read = received.map { answer.head.readable(ByteBuffer(bytes: $0), upTo: Self.answerLimit) }
         var write = AnsweredWrite(
-            request: request, body: body, answer: answer.head, answerBody: received)
+            request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })
         write.success = context.plan.success
         await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
         if let upstream = context.plan.upstream?.name, context.plan.entity?.resource == nil {

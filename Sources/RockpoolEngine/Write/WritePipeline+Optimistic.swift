@@ -29,7 +29,8 @@ extension WritePipeline {
         head.note(operation)
         if let id = operation.localID {
             let path = context.original.path
-            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text
+            let end = context.plan.entity?.resource?.item?.hasSuffix("/") == true ? "/" : ""
+            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text + end
         }
         guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
         head.fields[.contentType] = "application/json"

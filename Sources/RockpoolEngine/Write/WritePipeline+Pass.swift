@@ -72,7 +72,7 @@ extension WritePipeline {
             }
             let sentAt = now()
             var head = context.request
-            head.acceptReadable(context.plan.success)
+            head.acceptReadable(context.plan)
             let answer = try await reads.fetch(head, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
             let bytes: [UInt8]? =
                 switch body {

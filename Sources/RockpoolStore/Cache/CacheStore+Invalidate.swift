@@ -6,17 +6,18 @@ package import RockpoolCore
 extension CacheStore {
     /// Invalidates the entries of these absolute URLs, every variant and identity: they must be revalidated before reuse, and so must the
     /// response to a request that is already in flight (RFC 9111 §4.4).
+    /// - Parameter moment: when the unsafe request was answered; nil for now. Entries that were requested after it stay as they are.
     /// - Returns: the number of invalidated entries.
     /// - Throws: `DatabaseError`.
-    package func invalidate(urls: [String]) async throws -> Int {
-        let now = clock()
+    package func invalidate(urls: [String], at moment: Timestamp? = nil) async throws -> Int {
+        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
         invalidations.note(urls.map { .url($0) }, at: now)
         let stored = urls.filter { keys.mayHold(path: $0) }
         guard !stored.isEmpty else { return 0 }
-        let marked = try await queue.commit { db in
+        let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
-                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?) WHERE url = ? RETURNING key")
-            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0]) }
+                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE url = ?2 AND request_time <= ?3 RETURNING key")
+            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0, newest.milliseconds]) }
         }
         memory.remove(marked)
         return marked.count
@@ -24,15 +25,18 @@ extension CacheStore {
 
     /// Invalidates every entry of `origin` that belongs to one of these groups (RFC 9875 §3), in batches, so that a large group does not
     /// block the writer.
+    /// - Parameter moment: as for `invalidate(urls:at:)`.
     /// - Returns: the number of invalidated entries; an entry of two groups counts twice.
     /// - Throws: `DatabaseError`; entries marked before the error stay marked.
-    package func invalidate(groups: [String], origin: OriginAddress) async throws -> Int {
-        let now = clock()
+    package func invalidate(groups: [String], origin: OriginAddress, at moment: Timestamp? = nil) async throws -> Int {
+        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
         let origin = origin.url
         invalidations.note(groups.map { .group($0, origin: origin) }, at: now)
         var count = 0
         for group in groups {
-            count += try await markInBatches { db, last in try self.mark(in: db, group: group, origin: origin, after: last, at: now) }
+            count += try await markInBatches { db, last in
+                try self.mark(in: db, group: group, origin: origin, after: last, at: now, newest: newest)
+            }
         }
         return count
     }
@@ -51,39 +55,46 @@ extension CacheStore {
     }
 
     private func mark(
-        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp
+        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp, newest: Timestamp
     ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
-                    SELECT entry FROM entry_group WHERE name = ?2 AND origin = ?3 AND entry > ?4 ORDER BY entry LIMIT \(batchRows))
+                    SELECT entry FROM entry_group JOIN entry ON entry.id = entry_group.entry
+                        WHERE name = ?2 AND entry_group.origin = ?3 AND entry_group.entry > ?4 AND request_time <= ?5
+                        ORDER BY entry_group.entry LIMIT \(batchRows))
                 RETURNING id, key
                 """)
-        return try Row.fetchAll(statement, arguments: [now.milliseconds, group, origin, last]).map { row in
+        return try Row.fetchAll(statement, arguments: [now.milliseconds, group, origin, last, newest.milliseconds]).map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
     }
 
     /// Invalidates every entry whose URL begins with one of these prefixes, in batches.
+    /// - Parameter moment: as for `invalidate(urls:at:)`.
     /// - Returns: the number of invalidated entries.
     /// - Throws: `DatabaseError`; entries marked before the error stay marked.
-    package func invalidate(trees: [String]) async throws -> Int {
-        let now = clock()
+    package func invalidate(trees: [String], at moment: Timestamp? = nil) async throws -> Int {
+        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
         invalidations.note(trees.map { .tree($0) }, at: now)
         var count = 0
-        for tree in trees { count += try await markInBatches { db, last in try self.mark(in: db, tree: tree, after: last, at: now) } }
+        for tree in trees {
+            count += try await markInBatches { db, last in try self.mark(in: db, tree: tree, after: last, at: now, newest: newest) }
+        }
         return count
     }
 
-    private func mark(in db: Database, tree: String, after last: Int64, at now: Timestamp) throws -> [(id: Int64, key: String)] {
+    private func mark(
+        in db: Database, tree: String, after last: Int64, at now: Timestamp, newest: Timestamp
+    ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
-                    SELECT id FROM entry WHERE url >= ?2 AND url < ?3 AND id > ?4 ORDER BY id LIMIT \(batchRows))
+                    SELECT id FROM entry WHERE url >= ?2 AND url < ?3 AND id > ?4 AND request_time <= ?5 ORDER BY id LIMIT \(batchRows))
                 RETURNING id, key
                 """)
-        return try Row.fetchAll(statement, arguments: [now.milliseconds, tree, tree + "\u{10FFFF}", last]).map { row in
+        return try Row.fetchAll(statement, arguments: [now.milliseconds, tree, tree + "\u{10FFFF}", last, newest.milliseconds]).map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
@@ -134,7 +145,7 @@ extension CacheStore {
 }
 
 /// Thrown for a response that is not stored, because it was requested before an own write whose result is stored.
-struct OlderThanOwnWrite: Error {}
+package struct OlderThanOwnWrite: Error {}
 
 /// Thrown for a response that is not stored, because the copies of its identity were removed after it was requested.
 struct IdentityForgotten: Error {}
@@ -152,7 +163,7 @@ extension CacheStore {
         let stored = urls.filter { keys.mayHold(path: $0) }
         guard !stored.isEmpty else { return }
         let names = partitions.map(\.name)
-        let marked = try await queue.commit { db in
+        let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1),

@@ -66,16 +66,19 @@ extension CacheStore {
         let weight = .kib(4) * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let origin = Self.origin(of: key.url)
         let (entry, isReplacement, exceedsQuota) = try await watched {
-            try await queue.commit(weight: weight) { db in
+            // A body's file becomes the entry's while the job runs.
+            try await queue.commit(weight: weight, isRepeatable: body.spool == nil) { db in
                 var response = response
                 response.bodyLength = body.length
-                if self.keys.note(EntryRow.keyHash(key), url: key.url) { self.readKeysInBackground() }
+                let (isNew, isDue) = self.keys.note(EntryRow.keyHash(key), url: key.url)
+                if isDue { self.readKeysInBackground() }
                 if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
                     response.isInvalidated = true
                     try self.noteOwnWrites(on: &response, of: key, in: db)
                 }
-                let (entry, isReplacement) = try self.insert(in: db, key: key, response: response, body: body, groups: groups)
+                let (entry, isReplacement) = try self.insert(
+                    in: db, key: key, isNew: isNew, response: response, body: body, groups: groups)
                 return (entry, isReplacement, try self.exceedsQuota(origin, in: db))
             }
         }
@@ -87,15 +90,16 @@ extension CacheStore {
         return entry
     }
 
+    /// - Parameter isNew: true if no entry of the key is stored.
     private func insert(
-        in db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
+        in db: Database, key: CacheKey, isNew: Bool, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
     ) throws -> (CacheEntry, isReplacement: Bool) {
         let now = clock()
         let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
         // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
-        let pins = try isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
+        let pins = try isNew ? [] : isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
         let wasPinned = pins.contains(true)
         if let spool = body.spool {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, in: db)
@@ -109,7 +113,7 @@ extension CacheStore {
         let isKnown = counters.withLock { $0.evictedKeys.take(key.text) } || !isPart && !pins.isEmpty
         let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, isOnProbation: !isKnown)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
-        let removesVariants = try boundVariants(in: db, of: key)
+        let removesVariants = try !isNew && boundVariants(in: db, of: key)
         if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }
         let entry = CacheEntry(
             id: id, key: key, response: response, storedAt: now, isPinned: isPinned, bodyHash: body.hash,

@@ -6,12 +6,14 @@ import Synchronization
 /// The single writer of a database.
 ///
 /// Jobs are queued; a drain on the writer's thread takes the queued jobs, runs each in a savepoint of one transaction, commits once, then
-/// resumes every caller. A failing job fails alone; a failing commit fails every job of the group.
+/// resumes every caller. A failing job fails alone; a failing commit fails every job of the group. A group of repeatable jobs runs without
+/// savepoints, for which SQLite copies each page that a job changes; if a job fails, the group runs again with them.
 final class CommitQueue: Sendable {
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
     private struct Job: Sendable {
         let scope: CommitScope
+        let isRepeatable: Bool
         /// Runs the job; returns its error, if any, and a closure that resumes its caller once the outcome of the transaction is known. A
         /// job that is alone in its transaction runs without a savepoint: SQLite moves a large savepoint journal into a file.
         let run: @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
@@ -54,13 +56,15 @@ final class CommitQueue: Sendable {
     /// - Parameters:
     ///   - weight: approximate bytes that `body` writes.
     ///   - scope: the databases that must take part. `body` may run twice, the first time without an effect.
+    ///   - isRepeatable: true if `body` changes nothing but the database, so that it may be rolled back and run again.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = .kib(4), scope: CommitScope = .shared, _ body: @escaping @Sendable (Database) throws -> T
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false,
+        _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                scope: scope,
+                scope: scope, isRepeatable: isRepeatable,
                 run: { db, isAlone in
                     let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
                     return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
@@ -198,16 +202,38 @@ final class CommitQueue: Sendable {
     private func commit(_ group: ArraySlice<Job>, on db: Database, alone partner: (any CommitPartner)? = nil) {
         var (answers, failure): ([Answer], (any Error)?) = ([], nil)
         do {
-            try db.beginTransaction(.immediate)
-            try partner?.beginAlone(in: db)
-            answers = try run(group, in: db)
-            try partner?.endAlone(in: db)
-            try db.commit()
+            if let plain = try commitPlain(group, on: db, alone: partner) {
+                answers = plain
+            } else {
+                try db.beginTransaction(.immediate)
+                try partner?.beginAlone(in: db)
+                answers = try run(group, in: db)
+                try partner?.endAlone(in: db)
+                try db.commit()
+            }
         } catch {
             failure = error
             try? db.rollback()
         }
         finish(group, answers: answers, failure: failure, on: db)
+    }
+
+    /// Commits a group of several repeatable jobs without savepoints.
+    /// - Returns: nil if the group is another, or a job has failed: nothing has changed then.
+    private func commitPlain(_ group: ArraySlice<Job>, on db: Database, alone partner: (any CommitPartner)?) throws -> [Answer]? {
+        guard partner == nil, group.count > 1, group.allSatisfy(\.isRepeatable) else { return nil }
+        try db.beginTransaction(.immediate)
+        var answers: [Answer] = []
+        for job in group {
+            let (failure, answer) = job.run(db, true)
+            guard failure == nil, db.isInsideTransaction else {
+                if db.isInsideTransaction { try db.rollback() }
+                return nil
+            }
+            answers.append(answer)
+        }
+        try db.commit()
+        return answers
     }
 
     /// Runs the jobs of a group.

@@ -1,4 +1,5 @@
 // Opening of both databases: pragmas, identity, schema version, and the files that are refused (docs/storage.md#database-rules).
+import CSQLiteCalls
 import FoundationEssentials
 import GRDB
 import RockpoolCore
@@ -47,6 +48,7 @@ struct StoreDatabase: Sendable {
     /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for errors of the file system.
     init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true, checksPages: Bool = true) throws {
         self.path = path
+        _ = Self.keepsJournalsInMemory
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
         let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
@@ -73,6 +75,13 @@ struct StoreDatabase: Sendable {
             throw DatabaseRefusal.corrupt(error.message ?? "\(error.resultCode)")
         }
     }
+
+    /// Bytes of a statement's or savepoint's journal that stay in memory. By default, what changes more than eight pages writes and reads
+    /// a temporary file: half of the system calls of a replay.
+    private static let journalBytes = ByteCount.kib(512)
+
+    /// True if SQLite has taken that limit, which it does only before the first database is opened.
+    static let keepsJournalsInMemory = rp_keep_statement_journals(Int32(journalBytes.bytes)) == 0
 
     /// Fails when the database has no write-ahead log. If a sync fails during the switch to WAL mode, the pragma reports WAL although the
     /// file has no log; a commit is then not durable when it returns, whatever `synchronous` is. GRDB always writes something to a new log,

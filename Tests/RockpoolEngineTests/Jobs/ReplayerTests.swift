@@ -126,6 +126,13 @@ struct ReplayerTests {
         await RecalledDeliveries(engine: pool.engine).project()
         await pool.ask(.get, "/notes/1")
         #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
+        // What was requested after the delivery shows it.
+        pool.clock.advance(by: .minutes(2))
+        await pool.ask(.get, "/notes/1")
+        let count = pool.origin.lines.count
+        await RecalledDeliveries(engine: pool.engine).project()
+        await pool.ask(.get, "/notes/1")
+        #expect(pool.origin.lines.count == count)
     }
 
     @Test func whatWasDeliveredIsRecordedAndInvalidates() async throws {

@@ -42,6 +42,39 @@ struct OptimisticReplyTests {
         Case(method: .post, target: "/notes", body: "plain", type: "text/plain", status: 202),
     ]
 
+    /// As in Django REST: the item's path ends in a slash.
+    @Test func theLocationOfACreateIsTheDeclaredPathOfAnItem() async throws {
+        let upstream = Upstream.notes {
+            $0.resources = [Resource(collection: "/notes/", item: "/notes/{id}/", offlineResponse: .optimistic)]
+        }
+        let pool = try ScriptedEngine(upstreams: [upstream])
+        pool.goOffline()
+        let reply = await pool.tell(.post, "/notes/", #"{"title":"new"}"#)
+        let id = try #require(reply["Rockpool-Local-Id"])
+        #expect(reply.status == 201 && reply["Location"] == "/notes/\(id)/")
+        #expect(await pool.tell(.patch, "/notes/\(id)/", #"{"title":"newer"}"#).status == 200)
+        await pool.replay(.json(#"{"id":7}"#, status: 201, [.location: "/notes/7/"]), .json(#"{"id":7,"title":"newer"}"#))
+        #expect(pool.origin.lines.suffix(2) == ["POST /notes/", "PATCH /notes/7/"])
+        pool.origin.next(.json(#"{"id":7,"title":"done","done":true}"#))
+        #expect(await pool.tell(.post, "/notes/7/done/", "{}").status == 200)
+        pool.goOffline()
+        #expect(await pool.ask(.get, "/notes/7/").json == (try JSONValue.parse(Array(#"{"id":7,"title":"done","done":true}"#.utf8))))
+    }
+
+    /// A server that fails is no reason to withhold what the client has written itself.
+    @Test func theCopyOfAnOwnWriteStandsInForAServerThatFails() async throws {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.origin.next(.json(#"{"id":1,"title":"sea"}"#, etag: "\"v1\""))
+        await pool.ask(.get, "/notes/1")
+        pool.origin.next(.json(#"{"id":1,"title":"sky"}"#, etag: "\"v2\""))
+        #expect(await pool.tell(.put, "/notes/1", #"{"id":1,"title":"sky"}"#).status == 200)
+        pool.origin.next(.status(503))
+        let shown = await pool.ask(.get, "/notes/1")
+        #expect(shown.status == 200)
+        #expect(shown.json == (try JSONValue.parse(Array(#"{"id":1,"title":"sky"}"#.utf8))))
+        #expect(shown["Cache-Status"]?.contains("stale-if-error") == true)
+    }
+
     @Test(arguments: cases)
     func everyWriteIsToldWhatItWouldBe(_ write: Case) async throws {
         let pool = try await ScriptedEngine.holdingOne()

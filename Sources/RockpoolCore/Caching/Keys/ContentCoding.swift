@@ -14,10 +14,16 @@ package enum ContentCoding {
     }
 
     /// True if this cache can decode the content: a complete 200 in a single coding, `gzip` or `deflate`.
-    package static func canBeDecoded(_ head: ResponseHead) -> Bool {
-        let codings = codings(in: head.fields)
-        return head.status == 200 && codings.count == 1 && ["gzip", "x-gzip", "deflate"].contains(codings[0])
+    package static func canBeDecoded(_ head: ResponseHead) -> Bool { head.status == 200 && isDecodable(head.fields) }
+
+    /// True if the content has a single coding, `gzip` or `deflate`.
+    package static func isDecodable(_ fields: HTTPFields) -> Bool {
+        let codings = codings(in: fields)
+        return codings.count == 1 && decodable.contains(codings[0])
     }
+
+    /// The codings that can be decoded, in lower case.
+    static let decodable: Set<String> = ["gzip", "x-gzip", "deflate"]
 
     /// The head of the same response with decoded content. Fields that describe the coded bytes are removed. A strong tag becomes weak,
     /// because it still identifies the version but no longer the bytes (RFC 9110 §8.8.1). `Vary` stays.

@@ -19,9 +19,11 @@ package enum StaleOnError {
         let wishes = CacheControl(request: request.fields)
         guard context.strategy != .networkOnly, wishes.noCache == .absent, !wishes.noStore || isOfflineFirst else { return false }
         let freshness = Freshness.of(stored, now: now)
-        if stored.directives.forbidsStale && !(freshness.isFresh && stored.directives.noCache != .all) { return false }
+        // A copy with an own write counts as invalidated, so that it is fetched anew; that says nothing about a server that fails.
+        let directives = stored.ownWrite != nil && isOfflineFirst ? stored.validity.directives : stored.directives
+        if directives.forbidsStale && !(freshness.isFresh && directives.noCache != .all) { return false }
         if freshness.isFresh && allows(freshness, wishes: wishes) { return true }
-        for window in [stored.directives.staleIfError, wishes.staleIfError] {
+        for window in [directives.staleIfError, wishes.staleIfError] {
             if let window, freshness.staleness <= window { return true }
         }
         guard isWithinWindow, allows(freshness, wishes: wishes) else { return false }

@@ -248,6 +248,8 @@ final class SharedBody: Sendable {
             }
         } catch is WholeIsStored {
             // Another transfer has stored the whole first.
+        } catch is OlderThanOwnWrite {
+            // The copy of a write that its client has made meanwhile is stored.
         } catch is IncompleteBody where ending != .whole {
             // No bytes were received.
         } catch is UnprovenBody {

@@ -35,15 +35,15 @@ final class StoredKeys: Sendable {
 
     /// Notes an entry before its row commits, and before it is asked whether its URL was invalidated: an invalidation that is noted later
     /// then finds the row.
-    /// - Returns: true if the names should be read anew.
-    func note(_ hash: Data, url: String) -> Bool {
+    /// - Returns: `isNew` if no entry of the key was stored; `isDue` if the names should be read anew.
+    func note(_ hash: Data, url: String) -> (isNew: Bool, isDue: Bool) {
         let (key, path) = (Self.fingerprint(hash), Self.fingerprint(ofPath: url))
         return state.withLock { state in
-            state.known?.keys.insert(key)
+            let isNew = state.known?.keys.insert(key).inserted ?? false
             state.known?.paths.insert(path)
             state.stored?.keys.insert(key)
             state.stored?.paths.insert(path)
-            return state.stored == nil && state.known.map { $0.keys.count > state.limit } ?? false
+            return (isNew, state.stored == nil && state.known.map { $0.keys.count > state.limit } ?? false)
         }
     }
 

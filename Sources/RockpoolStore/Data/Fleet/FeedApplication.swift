@@ -1,5 +1,5 @@
 // Puts the newest rows of the fleet into this node's database (docs/fleet.md#transactions).
-import CSQLiteTriggers
+import CSQLiteCalls
 import FoundationEssentials
 import GRDB
 import RockpoolCore

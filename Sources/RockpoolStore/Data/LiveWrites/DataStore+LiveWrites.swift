@@ -18,7 +18,7 @@ extension DataStore {
         let cost = Cost.row(new.rowLength)
         do {
             let unused = try await translated {
-                try await queue.commit(weight: cost / 2, scope: .own) { db in
+                try await queue.commit(weight: cost / 2, scope: .own, isRepeatable: true) { db in
                     let unused = try Self.deleteLiveWrites(ended, in: db)
                     try self.checkRoom(in: db, for: cost)
                     try self.attachBlob(of: new.body, in: db)

@@ -30,7 +30,8 @@ extension DataStore {
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2, scope: .either) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
+            try await queue.commit(weight: cost / 2, scope: .either, isRepeatable: true) {
+                db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(in: db)

@@ -11,7 +11,7 @@ extension DataStore {
     ///   principal is enforced here as well; the order among principals is up to `ReplayMachine`.
     package func lease(id: String, now: Timestamp) async throws -> QueuedWrite? {
         try await recorded {
-            try await queue.commit { db in
+            try await queue.commit(isRepeatable: true) { db in
                 guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]),
                     try self.replica?.claim(sequence, in: db) ?? true
                 else { return nil }
@@ -111,7 +111,7 @@ extension DataStore {
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         let (operation, mapped) = try await recorded {
-            try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
+            try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4), isRepeatable: true) { db in
                 let before = try Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
                 try Self.record(disposition, result, on: before, in: db, now: now)
