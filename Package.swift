@@ -145,7 +145,7 @@ let package = Package(
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Tests", swiftSettings: house),
         .testTarget(
             name: "RockpoolStoreTests",
-            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolTesting", .httpTypes, .grdb, .nioCore, .logging],
+            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolTesting", .httpTypes, .grdb, .sqlite, .nioCore, .logging],
             swiftSettings: house),
         .testTarget(
             name: "RockpoolEngineTests",

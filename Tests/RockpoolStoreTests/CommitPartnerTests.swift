@@ -32,8 +32,8 @@ import Testing
             }
         }
 
-        func begin(in db: Database) throws -> Bool {
-            try call("begin") { $0.failsAtBegin }
+        func begin(in db: Database, isReading: Bool) throws -> Bool {
+            try call(isReading ? "read" : "begin") { $0.failsAtBegin }
             return state.withLock { state in
                 defer { state.own = max(0, state.own - 1) }
                 return state.own == 0
@@ -78,6 +78,13 @@ import Testing
         try await insert(1, .own)
         #expect(partner.calls == [])
         #expect(try await numbers() == [1])
+    }
+
+    @Test func whatOnlyHasToBeUpToDateReads() async throws {
+        try await queue.commit(scope: .feed) { _ in }
+        #expect(partner.calls == ["read", "prepare", "committed"])
+        partner.state.withLock { ($0.calls, $0.failsAtBegin, $0.permitsEither) = ([], true, true) }
+        await #expect(throws: Away.self) { try await queue.commit(scope: .feed) { _ in } }
     }
 
     @Test func aJobWaitsForTheTransactionsThatThePartnerWantsForItself() async throws {

@@ -2,39 +2,76 @@
 
 import contextlib
 import socket
+import statistics
 import struct
 import time
 
 from clients import Clients
-from fleet import Fleet
+from fleet import Fleet, until
 from holding import Failed
 from postgres import Cluster
 
-LEAST = 0.5
+# The share that must be reached again, by the median of so many windows of so many seconds. Below it, as many more are measured: what a
+# fault leaves behind stays.
+LEAST, WINDOWS, SPAN, MEASUREMENTS = 0.95, 9, 3, 3
 # The first message of a client: version 3.0 of the protocol, and who it is.
 GREETING = b"\0\x03\0\0user\0postgres\0database\0rockpool\0\0"
 
 
 def restarted(given, nodes="ab"):
     """S5: the database is killed once and three times, its connections are ended and used up, one gateway is killed: writes recover."""
-    database = Cluster(settings="max_connections = 60")
-    fleet = Fleet(given.binary, database, nodes=nodes)
-    clients = Clients(fleet, nodes * 2)
-    time.sleep(2)
-    said, worst = [], 1.0
+    # A twin without a fault runs beside it: what other programs take from the machine, they take from both.
+    trial, twin = Trial(given, nodes), Trial(given, nodes)
+    time.sleep(5)
+    said, failed = [], []
+    # All that was measured before: five small losses must not pass as five recoveries.
+    calm = compared(trial, twin)
     for name, fault in FAULTS.items():
-        before = clients.rate(4)
-        fault(fleet, database)
-        # The lease of a gateway that was killed ends, and what it had in flight is taken over.
-        time.sleep(4)
-        share = clients.rate(4) / before
-        worst = min(worst, share)
-        said.append(f"{name} {share:.0%} of {before:.0f}/s")
-    clients.stop()
-    fleet.drained(60)
-    if worst < LEAST:
-        raise Failed(f"writes did not recover: {', '.join(said)}")
-    return f"{fleet.judge()}; {', '.join(said)}; {clients.refused} refused"
+        fault(trial.fleet, trial.database)
+        trial.clients.go_home()
+        after, share = [], 0
+        while share < LEAST and len(after) < WINDOWS * MEASUREMENTS:
+            after += compared(trial, twin)
+            share = statistics.median(after) / statistics.median(calm)
+        said.append(f"{name} {share:.0%}")
+        failed += [name] if share < LEAST else []
+        calm += after
+    for each in (trial, twin):
+        each.clients.stop()
+        each.fleet.drained(60)
+    if failed:
+        raise Failed(f"writes did not recover after {', '.join(failed)}: {'; '.join(said)}")
+    return f"{trial.fleet.judge()}; {'; '.join(said)}; {trial.clients.refused} refused"
+
+
+class Trial:
+    """A fleet with clients that write at each of its gateways."""
+
+    def __init__(self, given, nodes):
+        self.database = Cluster(settings="max_connections = 60")
+        # Without relays, which are threads of this process: they would be measured too.
+        self.fleet = Fleet(given.binary, self.database, nodes=nodes, relayed=False)
+        self.clients = Clients(self.fleet, nodes * 2, isPatient=True)
+
+    @property
+    def count(self):
+        return len(self.fleet.acknowledged)
+
+    def settle(self):
+        """Waits until nothing is left of what a fault has delayed."""
+        few = 2 * len(self.clients.threads)
+        until(lambda: self.count - sum(map(len, self.fleet.upstream.effects().values())) <= few, 60, "the outbox is as short as before")
+
+
+def compared(trial, twin):
+    """The acknowledged writes of some windows as multiples of those of the twin."""
+    trial.settle()
+    shares = []
+    for _ in range(WINDOWS):
+        before = trial.count, twin.count
+        time.sleep(SPAN)
+        shares.append((trial.count - before[0]) / max(1, twin.count - before[1]))
+    return shares
 
 
 def kill_once(fleet, database):

@@ -17,7 +17,7 @@ class Durations:
 
     SETTINGS = "log_min_duration_statement = 0"
     # How a statement begins in the log.
-    CLAIM, SHIPMENT = "WITH given AS", "INSERT INTO rockpool.item"
+    CLAIM, SHIPMENT = "WITH given AS", "WITH released AS"
 
     def __init__(self, database):
         self.log, self.offset = database.scratch / "log", 0

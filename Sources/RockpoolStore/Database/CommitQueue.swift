@@ -152,8 +152,9 @@ final class CommitQueue: Sendable {
         while case .unasked = outcome { outcome = commit(group, with: partner, on: db) }
         guard case .absent(let absence) = outcome else { return }
         // Without the partner, only jobs that need it not.
-        let able = group.filter { $0.scope == .own || $0.scope == .either && absence.permitsEither }
-        for job in group where job.scope == .shared || job.scope == .either && !absence.permitsEither { job.refuse(absence.error) }
+        func isAble(_ job: Job) -> Bool { job.scope == .own || job.scope == .either && absence.permitsEither }
+        let able = group.filter(isAble)
+        for job in group where !isAble(job) { job.refuse(absence.error) }
         if !able.isEmpty { commit(able[...], on: db, alone: partner) }
     }
 
@@ -173,7 +174,7 @@ final class CommitQueue: Sendable {
         var mayRun = true
         do {
             try db.beginTransaction(.immediate)
-            mayRun = try partner.begin(in: db)
+            mayRun = try partner.begin(in: db, isReading: group.allSatisfy { [.feed, .own].contains($0.scope) })
             if mayRun { answers = try run(group, in: db) }
             try partner.prepare(in: db)
             try db.commit()

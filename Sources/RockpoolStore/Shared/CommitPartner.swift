@@ -7,6 +7,8 @@ package enum CommitScope: Sendable {
     case shared
     /// Rows that a fleet shares; this node may keep them for later while the partner is away.
     case either
+    /// Nothing but to have what the partner has; the job changes no rows that a fleet shares.
+    case feed
     /// Rows of this node only.
     case own
 }
@@ -14,10 +16,11 @@ package enum CommitScope: Sendable {
 /// Takes part in every shared transaction of a `CommitQueue`. All methods are called on the writer's thread, inside SQLite's transaction.
 protocol CommitPartner: Sendable {
     /// Begins, and brings SQLite's rows up to date before the first job.
+    /// - Parameter isReading: true if that is all: the jobs change nothing that the partner would commit.
     /// - Returns: false when there is more to bring up to date than one transaction should take: it ends without jobs, which wait for the
     ///   next.
     /// - Throws: `PartnerAbsence`, or the error of SQLite.
-    func begin(in db: Database) throws -> Bool
+    func begin(in db: Database, isReading: Bool) throws -> Bool
     /// Takes over what the jobs have changed, and commits it.
     /// - Throws: `PartnerAbsence`, or the error of SQLite. SQLite must not commit then.
     func prepare(in db: Database) throws

@@ -13,6 +13,11 @@ struct SharedItem: Sendable {
     var data: [UInt8]?
     /// The columns of an operation that the shared database checks or lists.
     var operation: SharedOperation?
+
+    /// True for the row of a body in a file.
+    var isBody: Bool { table == "blob" && data != nil }
+    /// True for the row of an operation.
+    var isOperation: Bool { table == "op" && part == 0 }
 }
 
 /// The columns of an operation that are columns in the shared database too.

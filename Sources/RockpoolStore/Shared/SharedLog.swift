@@ -63,10 +63,19 @@ final class SharedLog: Sendable {
 
     // MARK: transactions
 
-    /// Reads the items after `position` on a new connection, while others may write: there may be many.
+    /// True if nothing was read on this connection yet.
+    var isNew: Bool { state.withLock(\.isNew) }
+
+    /// Reads the items after `position`, while others may write.
     /// - Throws: `Absence`; whatever `take` throws.
     func read(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
-        guard let connection = state.withLock({ $0.isNew ? $0.connection : nil }) else { return }
+        let (connection, lease) = state.withLock { ($0.connection, $0.lease) }
+        guard let connection, let lease else { throw state.withLock(\.absence) }
+        let results = try failing { try connection.run(look(after: position).joined(separator: "; "), within: Self.patience) }
+        try check(results, of: lease, at: position)
+        let (count, items) = (results.last?.count ?? 0, (results.last ?? []).compactMap(Self.item))
+        // Of several pages, and of the bodies that they name, all must be of one moment.
+        if count < Self.page, !items.contains(where: \.isBody) { return try take(items) }
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         let rows = try failing { try connection.run("\(begin); \(Self.feed(after: position))", within: Self.patience) }.last ?? []
         do { try handOn(rows, of: connection, to: take) } catch {
@@ -74,6 +83,28 @@ final class SharedLog: Sendable {
             throw error
         }
         _ = try failing { try connection.run("COMMIT", within: .seconds(5)) }
+    }
+
+    /// What a node asks first, and its feed.
+    private func look(after position: Int64) -> [String] {
+        [
+            "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'", "SELECT coalesce(max(n), 0) FROM rockpool.item",
+            Self.feed(after: position),
+        ]
+    }
+
+    /// - Parameter results: those of `look` come last.
+    /// - Throws: `Absence` if this node was fenced, or if the server has less than this node.
+    private func check(_ results: [[[[UInt8]?]]], of lease: NodeLease, at position: Int64) throws {
+        guard results.count >= 3, let own = results[results.count - 3].first, own[0].number == lease.epoch, own[1].text == "f" else {
+            offline(.fenced)
+            throw Absence.fenced
+        }
+        let last = results[results.count - 2].first?[0].number ?? 0
+        guard last < position else { return state.withLock { $0.isNew = false } }
+        let lost = "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
+        offline(.away(lost))
+        throw Absence.away(lost)
     }
 
     /// Begins a transaction as the only writer of the fleet.
@@ -87,21 +118,11 @@ final class SharedLog: Sendable {
             "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
             "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'",
             "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
-            "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'",
-            "SELECT coalesce(max(n), 0) FROM rockpool.item", Self.feed(after: position),
         ]
-        let results = try failing { try connection.run(statements.compactMap(\.self).joined(separator: "; "), within: Self.patience) }
-        guard results.count >= 3, let own = results[results.count - 3].first, own[0].number == lease.epoch, own[1].text == "f" else {
-            offline(.fenced)
-            throw Absence.fenced
-        }
-        let last = results[results.count - 2].first?[0].number ?? 0
-        guard last >= position else {
-            let lost = "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
-            offline(.away(lost))
-            throw Absence.away(lost)
-        }
-        state.withLock { ($0.isNew, $0.isJoining) = (false, isJoining) }
+        let sql = (statements.compactMap(\.self) + look(after: position)).joined(separator: "; ")
+        let results = try failing { try connection.run(sql, within: Self.patience) }
+        try check(results, of: lease, at: position)
+        state.withLock { $0.isJoining = isJoining }
         try handOn(results.last ?? [], of: connection, to: take)
     }
 
@@ -129,14 +150,17 @@ final class SharedLog: Sendable {
     }
 
     /// Adds what has changed to the transaction.
-    /// - Parameter replaced: the keys of counts that have another key now.
+    /// - Parameters:
+    ///   - replaced: the keys of counts that have another key now.
+    ///   - released: the operations that no node has in flight any more.
     /// - Returns: the new position of this node; nil when nothing was added.
     /// - Throws: `Absence`, `PostgreSQLError.refused` for what the database itself does not permit.
     func ship(_ items: [SharedItem], replaced: [[UInt8]], released: [Int64], claimed: [SharedClaim]) throws -> Int64? {
         guard !items.isEmpty else { return nil }
         if !replaced.isEmpty { try run(SharedSchema.replacing, [.bytes(replaced)]) }
-        if !released.isEmpty { try run(SharedSchema.releasing, [.numbers(released)]) }
         if !claimed.isEmpty {
+            // A lane must be free before another node has it.
+            if !released.isEmpty { try run(SharedSchema.releasing, [.numbers(released)]) }
             try run(
                 SharedSchema.claiming,
                 [
@@ -153,7 +177,7 @@ final class SharedLog: Sendable {
                     .texts(part.map(\.table)), .bytes(part.map(\.key)), .numbers(part.map { Int64($0.part) }), .bytes(part.map(\.data)),
                     .texts(part.map { $0.operation?.id }), .texts(part.map { $0.operation?.upstream }),
                     .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey }),
-                    .texts(part.map { $0.operation?.state }), .text(node),
+                    .texts(part.map { $0.operation?.state }), .text(node), .numbers(claimed.isEmpty ? released : []),
                 ])
             last = max(last, rows.compactMap { $0.first?.map { $0.reduce(0) { $0 << 8 | Int64($1) } } }.max() ?? 0)
         }

@@ -44,7 +44,9 @@ enum SharedSchema {
 
     // MARK: the statements of a transaction
 
+    /// With what is released, which would be one more round trip while the other nodes wait.
     static let shipping = """
+        WITH released AS (DELETE FROM rockpool.claim WHERE seq = ANY ($11::bigint[]))
         INSERT INTO rockpool.item (tbl, key, part, n, data, id, upstream, principal, client_key, state, node)
             SELECT tbl, key, part, nextval('rockpool.item_number'), data, id, upstream, principal, client_key, state,
                 CASE WHEN id IS NOT NULL THEN $10::text END

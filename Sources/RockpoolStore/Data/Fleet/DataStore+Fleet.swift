@@ -96,7 +96,7 @@ extension DataStore {
     package func catchUp(ifOlderThan age: Duration = .zero) async throws {
         guard let replica = fleetReplica, ContinuousClock.now - replica.lookedAt >= age else { return }
         guard replica.log.absence == nil else { throw DataStoreError.away(membership?.standing.absence ?? "") }
-        try await queue.commit { _ in }
+        try await queue.commit(scope: .feed) { _ in }
     }
 
     /// Returns the nodes of the fleet, by name; none without a fleet.

@@ -1,14 +1,15 @@
 // Puts the newest rows of the fleet into this node's database (docs/fleet.md#transactions).
-import CSQLiteCalls
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
-/// Applies items in one transaction. The triggers of the schema are off: what they did comes as rows too.
+/// Applies items in one transaction. The triggers of the schema are suspended: what they did comes as rows too.
 struct FeedApplication {
     private let tables: [String: ReplicatedTable]
     private let blobs: BlobExchange
+    private let triggers: OwnTriggers
     private let clockOffset: Int64
+    private var isDeferring = false
     /// Items that a row stands in the way of, which a later item changes.
     private var waiting: [SharedItem] = []
     private(set) var changes = ForeignChanges()
@@ -16,18 +17,26 @@ struct FeedApplication {
     private(set) var last: Int64?
 
     /// - Parameter clockOffset: the database's time minus this node's, in milliseconds.
-    init(_ tables: [ReplicatedTable], blobs: BlobExchange, clockOffset: Int64) {
+    init(_ tables: [ReplicatedTable], blobs: BlobExchange, triggers: OwnTriggers, clockOffset: Int64) {
         self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
-        (self.blobs, self.clockOffset) = (blobs, clockOffset)
+        (self.blobs, self.triggers, self.clockOffset) = (blobs, triggers, clockOffset)
     }
+
+    /// So many items may be a page of several.
+    private static let many = 500
 
     mutating func take(_ items: [SharedItem], in db: Database) throws {
         guard !items.isEmpty else { return }
-        if last == nil { try db.execute(sql: "PRAGMA defer_foreign_keys = ON") }
-        try Self.withoutTriggers(in: db) {
-            // A body before the operation that has it.
-            for item in items where item.table == "blob" && item.data != nil { try blobs.take(item, in: db) }
-            for item in items where !(item.table == "blob" && item.data != nil) { try apply(item, in: db, orWait: true) }
+        // A row may come on a page before its operation. The pragma makes SQLite compile every statement anew.
+        if !isDeferring, items.count > Self.many {
+            try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
+            isDeferring = true
+        }
+        try triggers.suspended {
+            // A body before the operation that has it, and that before the rows that refer to it.
+            for item in items where item.isBody { try blobs.take(item, in: db) }
+            for item in items where item.isOperation { try apply(item, in: db, orWait: true) }
+            for item in items where !item.isBody && !item.isOperation { try apply(item, in: db, orWait: true) }
             try retry(in: db)
         }
         last = items.map(\.number).max() ?? last
@@ -39,20 +48,13 @@ struct FeedApplication {
         let left = waiting.filter { $0.part == 0 }
         waiting = []
         guard !left.isEmpty else { return }
-        try Self.withoutTriggers(in: db) {
+        try triggers.suspended {
             for item in left { try apply(item, in: db, orWait: false) }
         }
     }
 
     /// A body came before the row that it belongs to.
     private struct RowIsMissing: Error {}
-
-    private static func withoutTriggers(in db: Database, _ body: () throws -> Void) throws {
-        let connection = unsafe UnsafeMutableRawPointer(db.sqliteConnection)
-        unsafe rp_run_triggers(connection, 0)
-        defer { unsafe rp_run_triggers(connection, 1) }
-        try body()
-    }
 
     private mutating func retry(in db: Database) throws {
         var left = Int.max

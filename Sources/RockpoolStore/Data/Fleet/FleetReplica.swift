@@ -10,6 +10,8 @@ final class FleetReplica: FleetMember {
     private struct State {
         /// The number of the last change in this database.
         var position: Int64 = 0
+        /// True if the transaction that is under way only reads.
+        var isReading = false
         /// The position of the transaction that is under way, and what it has brought.
         var next: Int64 = 0
         var brought = ForeignChanges()
@@ -41,6 +43,7 @@ final class FleetReplica: FleetMember {
     let log: SharedLog
     let logger: Logger
     private let blobs: BlobExchange
+    private let triggers = OwnTriggers()
     private let localIDs: LocalIDTable
     private let state = Mutex(State())
     private let member = Mutex<FleetMembership?>(nil)
@@ -66,6 +69,7 @@ final class FleetReplica: FleetMember {
     func leave() async { await membership?.stop() }
 
     func begin(on db: Database) throws {
+        try triggers.begin(on: db)
         try db.execute(
             sql: Self.changes + """
                 CREATE TEMP TRIGGER fleet_landed AFTER UPDATE OF state ON main.op WHEN old.state = 'inflight' AND new.state <> 'inflight'
@@ -145,13 +149,14 @@ final class FleetReplica: FleetMember {
 
     // MARK: transactions
 
-    func begin(in db: Database) throws -> Bool {
-        let (tables, position) = state.withLock { state in
+    func begin(in db: Database, isReading: Bool) throws -> Bool {
+        let (position, isReading) = state.withLock { state in
             (state.brought, state.next) = (ForeignChanges(), state.position)
-            return (state.tables, state.position)
+            state.isReading = isReading && state.position > 0
+            return (state.position, state.isReading)
         }
         let now = ContinuousClock.now
-        var feed = FeedApplication(tables, blobs: blobs, clockOffset: log.clockOffset)
+        var feed = FeedApplication(state.withLock(\.tables), blobs: blobs, triggers: triggers, clockOffset: log.clockOffset)
         var left: Int64?
         func take(_ items: [SharedItem]) throws {
             // The fleet has an outbox already: what this node brings comes after it.
@@ -163,73 +168,91 @@ final class FleetReplica: FleetMember {
         }
         do {
             if position == 0 { left = try positionLeft(in: db) }
-            try log.read(after: left ?? position, take)
-            try log.begin(after: feed.last ?? left ?? position, isJoining: position == 0, take)
+            // Without the lock, for which the other nodes wait.
+            if isReading || log.isNew { try log.read(after: left ?? position, take) }
+            if !isReading { try log.begin(after: feed.last ?? left ?? position, isJoining: position == 0, take) }
             if left != nil { try replace(in: db) }
         } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
         try feed.finish(in: db)
-        if feed.last != nil { try db.execute(sql: "DELETE FROM fleet_change") }
-        var brought = feed.changes
-        if position == 0, feed.last == nil {
-            // The first node of a fleet, or the last that comes back, brings the outbox that it has.
-            do { try keep(.returned) } catch let absence as SharedLog.Absence { throw self.absence(absence) }
-            try db.execute(sql: "DROP TABLE IF EXISTS fleet_left")
-            for table in tables { try db.execute(sql: table.captureAll) }
-            try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
+        if feed.last != nil { try db.cachedStatement(sql: Self.forgetting).execute() }
+        let (changes, last, held) = (feed.changes, feed.last, try HeldOperations.count(in: db))
+        state.withLock { state in
+            (state.brought, state.lookedNext, state.heldNext) = (changes, now, held)
+            state.next = last ?? state.next
         }
-        let numbers = try handOver(to: &brought, in: db)
-        let heldNext = try HeldOperations.count(in: db)
-        let delivered = try DataStore.delivered(in: db)
-        state.withLock { [brought] state in
-            (state.brought, state.lookedNext, state.delivered) = (brought, now, delivered)
-            (state.heldNext, state.linkedFrom) = (heldNext, heldNext == 0 ? nil : state.linkedFrom ?? numbers.first)
-            if let last = feed.last { state.next = last }
-        }
-        return heldNext == 0
+        if isReading { return true }
+        if position == 0, feed.last == nil { try bringAll(in: db) }
+        return try handOver(in: db)
+    }
+
+    private static let forgetting = "DELETE FROM temp.fleet_change"
+
+    /// The first node of a fleet, or the last that comes back, brings the outbox that it has.
+    private func bringAll(in db: Database) throws {
+        do { try keep(.returned) } catch let absence as SharedLog.Absence { throw self.absence(absence) }
+        try db.execute(sql: "DROP TABLE IF EXISTS fleet_left")
+        for table in state.withLock(\.tables) { try db.execute(sql: table.captureAll) }
+        try db.execute(sql: "INSERT INTO fleet_change (tbl, part, k1, k2, k3) SELECT 'blob', 0, sha, '', '' FROM blob")
     }
 
     /// Gives the next of the held operations their places in the fleet.
-    /// - Returns: their numbers.
-    private func handOver(to brought: inout ForeignChanges, in db: Database) throws -> [Int64] {
+    /// - Returns: true when none are left.
+    private func handOver(in db: Database) throws -> Bool {
         let held = try HeldOperations.next(in: db, upTo: HeldOperations.portion)
-        brought.gone += try held.compactMap { try DataStore.fetch(in: db, where: "seq = ?", [$0]) }
+        let gone = try held.compactMap { try DataStore.fetch(in: db, where: "seq = ?", [$0]) }
         let numbers = try HeldOperations.handOver(held, in: db, linkedFrom: state.withLock(\.linkedFrom))
-        brought.operations.formUnion(numbers)
-        return numbers
+        let left = try HeldOperations.count(in: db)
+        let delivered = try DataStore.delivered(in: db)
+        state.withLock { state in
+            state.brought.gone += gone
+            state.brought.operations.formUnion(numbers)
+            (state.heldNext, state.delivered) = (left, delivered)
+            state.linkedFrom = left == 0 ? nil : state.linkedFrom ?? numbers.first
+        }
+        return left == 0
     }
 
     func prepare(in db: Database) throws {
-        let (tables, delivered) = state.withLock { ($0.tables, $0.delivered) }
-        var last: Int64 = 0
-        do {
-            try Shipment.parts(in: db, tables: tables, clockOffset: log.clockOffset, delivered: delivered) { part in
-                for hash in part.bodies { try blobs.share(hash) }
-                for hash in part.goneBodies { try blobs.unshare(hash) }
-                let number = try log.ship(part.distinct, replaced: part.replaced, released: part.released, claimed: part.claimed)
-                last = max(last, number ?? 0)
-            }
-            let elsewhere = try elsewhere(in: db)
-            let next = state.withLock { state in
-                state.next = max(state.next, last)
-                state.elsewhere = elsewhere
-                return state.next
-            }
-            try db.execute(sql: "DELETE FROM fleet_change")
-            if next != position { try db.execute(sql: "UPDATE fleet_state SET position = ?", arguments: [next]) }
-        } catch let absence as SharedLog.Absence {
+        let isNews: Bool
+        do { isNews = try state.withLock(\.isReading) ? false : ship(in: db) } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
         }
+        let elsewhere = try elsewhere(in: db)
+        let next = state.withLock { state in
+            state.elsewhere = elsewhere
+            return state.next
+        }
+        if next != position {
+            try db.cachedStatement(sql: "UPDATE fleet_state SET position = ?").execute(arguments: [next])
+        }
+        guard !state.withLock(\.isReading) else { return }
         FailPoint.beforeSharedCommit.reached()
-        do { try log.commit(notifying: last > 0) } catch let absence as SharedLog.Absence {
+        do { try log.commit(notifying: isNews) } catch let absence as SharedLog.Absence {
             guard case .away(let detail) = absence else { throw self.absence(absence) }
             throw PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
         }
         FailPoint.betweenCommits.reached()
     }
 
-    func abandon() { log.abandon() }
+    /// Adds what the jobs have changed to the shared transaction.
+    /// - Returns: true if that is anything.
+    private func ship(in db: Database) throws -> Bool {
+        let (tables, delivered) = state.withLock { ($0.tables, $0.delivered) }
+        var last: Int64 = 0
+        try Shipment.parts(in: db, tables: tables, clockOffset: log.clockOffset, delivered: delivered) { part in
+            for hash in part.bodies { try blobs.share(hash) }
+            for hash in part.goneBodies { try blobs.unshare(hash) }
+            let number = try log.ship(part.distinct, replaced: part.replaced, released: part.released, claimed: part.claimed)
+            last = max(last, number ?? 0)
+        }
+        state.withLock { [last] in $0.next = max($0.next, last) }
+        try db.cachedStatement(sql: Self.forgetting).execute()
+        return last > 0
+    }
+
+    func abandon() { if !state.withLock(\.isReading) { log.abandon() } }
 
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }

@@ -27,7 +27,7 @@ enum HeldOperations {
     }
 
     static func count(in db: Database) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM op WHERE seq >= ?", arguments: [first]) ?? 0
+        try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM op WHERE seq >= ?"), arguments: [first]) ?? 0
     }
 
     // MARK: joining

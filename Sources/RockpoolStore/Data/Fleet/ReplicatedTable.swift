@@ -107,18 +107,17 @@ struct ReplicatedTable: Sendable {
         "SELECT \(columns(ofPart: part).joined(separator: ", ")) FROM main.\(name) WHERE \(isKey)"
     }
 
-    /// Puts a row with these columns in place, whether it is there or not. The comment keeps the statement apart from others of the cache:
-    /// it is compiled without the triggers of the schema.
+    /// Puts a row with these columns in place, whether it is there or not.
     func insertion(of names: [String]) -> String {
         let changes = names.filter { !keys.contains($0) }.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
         let marks = Array(repeating: "?", count: names.count).joined(separator: ", ")
         return """
             INSERT INTO main.\(name) (\(names.joined(separator: ", "))) VALUES (\(marks)) ON CONFLICT (\(keys.joined(separator: ", ")))
-                DO \(changes.isEmpty ? "NOTHING" : "UPDATE SET \(changes)") /* fleet */
+                DO \(changes.isEmpty ? "NOTHING" : "UPDATE SET \(changes)")
             """
     }
 
-    func update(ofPart part: Int) -> String { "UPDATE main.\(name) SET \(heavy[part - 1]) = ? WHERE \(isKey) /* fleet */" }
+    func update(ofPart part: Int) -> String { "UPDATE main.\(name) SET \(heavy[part - 1]) = ? WHERE \(isKey)" }
 
-    var deletion: String { "DELETE FROM main.\(name) WHERE \(isKey) /* fleet */" }
+    var deletion: String { "DELETE FROM main.\(name) WHERE \(isKey)" }
 }

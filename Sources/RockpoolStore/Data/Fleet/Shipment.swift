@@ -8,7 +8,7 @@ struct Shipment {
     var items: [SharedItem] = []
     /// The keys of rows that have another key now.
     var replaced: [[UInt8]] = []
-    /// The operations that are no longer in flight, or in flight anew.
+    /// The operations that are no longer in flight.
     var released: [Int64] = []
     var claimed: [SharedClaim] = []
     /// The names of bodies in files that must be shared, and of those that are deleted.
@@ -107,11 +107,10 @@ struct Shipment {
     private static let turn: Int64 = 64
 
     private mutating func addClaim(of sequence: Int64, _ row: RowBytes?, in db: Database) throws {
-        released.append(sequence)
         guard let row, let node = String.fromDatabaseValue(row["node"]), let epoch = Int64.fromDatabaseValue(row["epoch"]),
             let operation = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT upstream, lane FROM op WHERE seq = ?"), arguments: [sequence])
-        else { return }
+        else { return released.append(sequence) }
         claimed.append(SharedClaim(sequence: sequence, upstream: operation[0], lane: operation[1], node: node, epoch: epoch))
     }
 
