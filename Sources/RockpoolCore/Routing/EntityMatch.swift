@@ -8,7 +8,7 @@ package struct EntityMatch: Hashable, Sendable {
     package var resource: Resource?
     /// The path of the entity, `/v1/notes/17`, or of the collection, without query, trailing slash and action.
     package var path: String
-    /// The path segment with the id, as received; nil for a collection and for a guess.
+    /// The id of the path, percent-decoded, as representations have it; nil for a collection and for a guess.
     package var id: String?
     /// The segment after the id in a write: `publish` of `POST /v1/notes/17/publish`.
     package var action: String?
@@ -92,7 +92,8 @@ struct ResourceTemplates: Hashable, Sendable {
 
     private func itemMatch(_ path: ArraySlice<Substring>, action: String?) -> EntityMatch {
         EntityMatch(
-            resource: resource, path: EntityMatch.joined(path), id: idPlace.map { String(path[$0]) }, action: action, isItem: true,
+            resource: resource, path: EntityMatch.joined(path),
+            id: idPlace.map { ServerID.percentDecoded(path[$0]) ?? String(path[$0]) }, action: action, isItem: true,
             collection: collectionPath(of: path))
     }
 

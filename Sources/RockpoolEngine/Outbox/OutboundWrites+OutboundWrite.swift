@@ -139,9 +139,11 @@ extension RequestHead {
 
     /// True if the base's ETag becomes its condition: the request changes an item that is versioned by its ETag
     /// (docs/reference/behaviour.md#conditions).
-    func takesBase(_ resource: Resource?) -> Bool {
-        guard let resource, resource.version == "etag", !isConditional else { return false }
-        return method == .put || method == .patch || method == .delete
+    func takesBase(_ resource: Resource?) -> Bool { resource?.version == "etag" && buildsOnState(of: resource) }
+
+    /// True if the request changes an item of the resource without a condition of its own.
+    func buildsOnState(of resource: Resource?) -> Bool {
+        resource != nil && !isConditional && (method == .put || method == .patch || method == .delete)
     }
 
     /// True if the client sent a condition of its own.

@@ -40,7 +40,8 @@ extension Replayer {
                 let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
                 let body = try? await cache.body(of: entry),
                 let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body),
-                let ids = EffectProbe.ids(in: Array(bytes.readableBytesView), resource: resource)
+                let content = bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit),
+                let ids = EffectProbe.ids(in: Array(content.readableBytesView), resource: resource)
             else { continue }
             return ids
         }

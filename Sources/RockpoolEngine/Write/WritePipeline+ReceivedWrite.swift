@@ -45,7 +45,7 @@ extension WritePipeline {
         operation.action = context.plan.entity?.action
         try await supersedeDead(before: operation)
         operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
-        operation.takesBase = operation.action == nil && bare.takesBase(context.plan.entity?.resource)
+        operation.takesBase = operation.action == nil && bare.buildsOnState(of: context.plan.entity?.resource)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body: body)
         try await replaceLocalETags(in: &draft)

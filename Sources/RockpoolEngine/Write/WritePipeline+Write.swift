@@ -87,7 +87,9 @@ extension WritePipeline {
         // Before the client gets its answer, whatever the answer is; no effect after the write was queued.
         defer { traces.end(draft.trace) }
         do {
-            if draft.operation.takesBase { draft.condition = await ownWrites.knownETag(for: context) }
+            if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
+                draft.condition = await ownWrites.knownETag(for: context)
+            }
             draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
             guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
@@ -243,9 +245,11 @@ extension WritePipeline {
         }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
-            return refuse(
-                Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"),
-                context: &context)
+            let why =
+                data.isDiskFull
+                ? "the disk of the state directory is full; nothing of this write was kept; free some space on it"
+                : "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"
+            return refuse(Problem(.outboxFull, detail: why), context: &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))

@@ -34,6 +34,9 @@ extension DataStore {
         }
     }
 
+    /// True if the disk has no room for a write, whatever `data_limit` leaves.
+    package var isDiskFull: Bool { FreeSpace.bytes(at: directory) < .mib(1) }
+
     /// The reason why the last write failed; nil when it succeeded.
     package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
 

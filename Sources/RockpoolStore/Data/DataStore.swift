@@ -99,6 +99,13 @@ package final class DataStore: Sendable {
             }
         } catch let error as DatabaseError where error.saysCorrupt {
             throw .corrupt(path: path, detail: error.message ?? "\(error.resultCode)")
+        } catch where StorageHealth.Fault(error) == .full {
+            // What waits can be delivered only by a store that is open.
+            guard Paths.remove("\(directory)/reserve") else {
+                throw .unavailable("cannot open \(directory): its disk is full; free some space on it, then start again")
+            }
+            logger.error("the disk is full; the reserve is given up to open the store")
+            return try open(directory: directory, settings: settings, outbox: outbox, clock: clock, logger: logger)
         } catch {
             throw .unavailable("cannot open \(directory): \(error)")
         }

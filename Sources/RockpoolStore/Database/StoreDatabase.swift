@@ -77,8 +77,9 @@ struct StoreDatabase: Sendable {
     }
 
     /// Bytes of a statement's or savepoint's journal that stay in memory. By default, what changes more than eight pages writes and reads
-    /// a temporary file: half of the system calls of a replay.
-    private static let journalBytes = ByteCount.kib(512)
+    /// a temporary file: half of the system calls of a replay. SQLite writes a journal that has become longer to a file in pieces of this
+    /// size, and its `unixWrite` takes a piece of 128 KiB or more for a full disk.
+    private static let journalBytes = ByteCount.kib(120)
 
     /// True if SQLite has taken that limit, which it does only before the first database is opened.
     static let keepsJournalsInMemory = rp_keep_statement_journals(Int32(journalBytes.bytes)) == 0

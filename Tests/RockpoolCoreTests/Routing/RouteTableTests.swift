@@ -96,7 +96,7 @@ import Testing
             ("GET", "/v1/notes?page=2", "/v1/notes", nil, nil, false, "/v1/notes"),
             ("POST", "/v1/notes/", "/v1/notes", nil, nil, false, "/v1/notes"),
             ("GET", "/v1/notes/17", "/v1/notes/17", "17", nil, true, "/v1/notes"),
-            ("PUT", "/v1/notes/a%2Fb", "/v1/notes/a%2Fb", "a%2Fb", nil, true, "/v1/notes"),
+            ("PUT", "/v1/notes/a%2Fb", "/v1/notes/a%2Fb", "a/b", nil, true, "/v1/notes"),
             ("POST", "/v1/notes/17/publish", "/v1/notes/17", "17", "publish", true, "/v1/notes"),
             ("POST", "/v1/notes/17/comments", "/v1/notes/17/comments", nil, nil, false, "/v1/notes/{note}/comments"),
             ("PATCH", "/v1/notes/17/comments/3", "/v1/notes/17/comments/3", "3", nil, true, "/v1/notes/{note}/comments"),

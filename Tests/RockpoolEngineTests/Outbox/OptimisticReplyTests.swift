@@ -58,7 +58,8 @@ struct OptimisticReplyTests {
         pool.origin.next(.json(#"{"id":7,"title":"done","done":true}"#))
         #expect(await pool.tell(.post, "/notes/7/done/", "{}").status == 200)
         pool.goOffline()
-        #expect(await pool.ask(.get, "/notes/7/").json == (try JSONValue.parse(Array(#"{"id":7,"title":"done","done":true}"#.utf8))))
+        let shown = await pool.ask(.get, "/notes/7/")
+        #expect(shown.body == #"{"id":7,"title":"done","done":true}"#)
     }
 
     /// A server that fails is no reason to withhold what the client has written itself.

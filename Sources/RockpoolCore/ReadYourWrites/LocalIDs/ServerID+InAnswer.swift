@@ -65,7 +65,7 @@ extension ServerID {
     }
 
     /// Nil when the result is not UTF-8.
-    private static func percentDecoded(_ segment: Substring) -> String? {
+    static func percentDecoded(_ segment: Substring) -> String? {
         String(validating: FormEncoding.decoded(segment.utf8, plusIsSpace: false), as: UTF8.self)
     }
 }

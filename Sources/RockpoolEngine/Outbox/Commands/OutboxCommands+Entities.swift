@@ -44,7 +44,8 @@ extension OutboxCommands {
         for entry in try await cache.entries(ofURL: collection) where entry.response.bodyLength <= Int64(JSONValue.sizeLimit) {
             guard let body = try await cache.body(of: entry) else { continue }
             let bytes = try await cache.read(0..<body.length, of: body)
-            if let value = try? JSONValue.parse(Array(bytes.readableBytesView)) { ids.formUnion(resource.ids(in: value) ?? []) }
+            guard let content = bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit) else { continue }
+            if let value = try? JSONValue.parse(Array(content.readableBytesView)) { ids.formUnion(resource.ids(in: value) ?? []) }
         }
         return ids
     }

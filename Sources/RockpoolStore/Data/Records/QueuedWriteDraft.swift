@@ -54,7 +54,7 @@ package struct QueuedWriteDraft: Sendable {
     package var baseFetchedAt: Timestamp?
     /// Operations that its condition refers to by local ETags.
     package var conditionedOn: [Int64] = []
-    /// True if the proxy adds the condition: the request changes an item of a resource versioned by ETags, and has no condition of its own.
+    /// True if it builds on the state that its client has seen: the request changes an item of a resource, and has no condition of its own.
     package var takesBase = false
     /// The share of the outbox it counts on; a write is refused when its share is used up. Nil for a person's command, which has no limit.
     package var share: OutboxShare?
