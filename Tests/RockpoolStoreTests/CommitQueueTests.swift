@@ -65,7 +65,9 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func manyJobsShareFewCommits(isRepeatable: Bool) async throws {
-        let failures = await together(64, isRepeatable: isRepeatable) { n, db in try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
+        let failures = await together(64, isRepeatable: isRepeatable) { n, db in
+            try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
+        }
         #expect(failures.isEmpty)
         #expect(try await numbers() == Array(0..<64))
         #expect(commits.count < 32)

@@ -65,3 +65,8 @@ enum FormEncoding {
         return byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x57
     }
 }
+
+extension Substring {
+    /// The text of a segment of a path (RFC 3986 §2.1); nil if it is no text.
+    var percentDecoded: String? { String(validating: FormEncoding.decoded(utf8, plusIsSpace: false), as: UTF8.self) }
+}

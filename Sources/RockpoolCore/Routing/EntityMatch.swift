@@ -93,7 +93,7 @@ struct ResourceTemplates: Hashable, Sendable {
     private func itemMatch(_ path: ArraySlice<Substring>, action: String?) -> EntityMatch {
         EntityMatch(
             resource: resource, path: EntityMatch.joined(path),
-            id: idPlace.map { ServerID.percentDecoded(path[$0]) ?? String(path[$0]) }, action: action, isItem: true,
+            id: idPlace.map { path[$0].percentDecoded ?? String(path[$0]) }, action: action, isItem: true,
             collection: collectionPath(of: path))
     }
 

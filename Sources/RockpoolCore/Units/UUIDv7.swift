@@ -12,3 +12,47 @@ package enum UUIDv7 {
         return UUIDBits(high: high, low: low)
     }
 }
+
+/// The 128 bits of a UUID (RFC 9562 §4).
+struct UUIDBits: Hashable, Sendable {
+    let high: UInt64
+    let low: UInt64
+
+    init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
+    /// Parses the 36 characters of a UUID in lower case; nil for any other text.
+    init?(_ text: some Sequence<UInt8>) {
+        var (high, low, place): (UInt64, UInt64, Int) = (0, 0, 0)
+        for byte in text {
+            guard place < 36 else { return nil }
+            if Self.hyphens.contains(place) {
+                guard byte == UInt8(ascii: "-") else { return nil }
+            } else {
+                let digit: UInt8
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+                case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+                default: return nil
+                }
+                (high, low) = (high << 4 | low >> 60, low << 4 | UInt64(digit))
+            }
+            place += 1
+        }
+        guard place == 36 else { return nil }
+        (self.high, self.low) = (high, low)
+    }
+
+    /// The written form, in lower case.
+    var text: String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(36)
+        for digit in 0..<32 {
+            if Self.hyphens.contains(bytes.count) { bytes.append(UInt8(ascii: "-")) }
+            let value = UInt8((digit < 16 ? high : low) >> UInt64(60 - 4 * (digit % 16)) & 0xF)
+            bytes.append(value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static let hyphens = [8, 13, 18, 23]
+}

@@ -191,7 +191,9 @@ struct PullApplication {
             entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await cache.body(of: entry)
         else { return nil }
         let bytes = try await cache.read(0..<body.length, of: body)
-        return bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit).flatMap { try? JSONValue.parse(Array($0.readableBytesView)) }
+        return bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit).flatMap {
+            try? JSONValue.parse(Array($0.readableBytesView))
+        }
     }
 
     private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {

@@ -55,6 +55,7 @@ struct OptimisticReplyTests {
         #expect(await pool.tell(.patch, "/notes/\(id)/", #"{"title":"newer"}"#).status == 200)
         await pool.replay(.json(#"{"id":7}"#, status: 201, [.location: "/notes/7/"]), .json(#"{"id":7,"title":"newer"}"#))
         #expect(pool.origin.lines.suffix(2) == ["POST /notes/", "PATCH /notes/7/"])
+        pool.clock.advance(by: .seconds(1))
         pool.origin.next(.json(#"{"id":7,"title":"done","done":true}"#))
         #expect(await pool.tell(.post, "/notes/7/done/", "{}").status == 200)
         pool.goOffline()

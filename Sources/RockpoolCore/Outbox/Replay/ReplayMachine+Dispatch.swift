@@ -129,6 +129,7 @@ extension ReplayMachine {
         let moment = lanes.turnComes(for: entry, now: now)
         guard moment <= now else { return wake(sequence, at: moment) }
         lanes.entries[sequence]?.isQueued = true
-        gates[entry.summary.upstream, default: UpstreamThrottle()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
+        gates[entry.summary.upstream, default: UpstreamThrottle()].ready.insert(
+            Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 }

@@ -18,7 +18,7 @@ extension ServerID {
         let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
         let written = object.flatMap { pointer in (try? JSONValue.parse(body)).flatMap(pointer.get) }.flatMap(ServerID.init)
         if let path = head.fields.single(.location).flatMap({ sameOriginPath(in: $0, from: request) }),
-            let text = idSegment(of: path, below: request, templates: templates).flatMap(percentDecoded), isAcceptable(text)
+            let text = idSegment(of: path, below: request, templates: templates).flatMap(\.percentDecoded), isAcceptable(text)
         {
             let isNumber = written == ServerID(text: text, isNumber: true)
             return ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: request.origin.url + path)
@@ -62,11 +62,6 @@ extension ServerID {
         let above = request.segments
         let byTemplate = templates?.itemPath(id: percentEncoded, in: above)
         return byTemplate ?? "/" + (above + [percentEncoded[...]]).joined(separator: "/")
-    }
-
-    /// Nil when the result is not UTF-8.
-    static func percentDecoded(_ segment: Substring) -> String? {
-        String(validating: FormEncoding.decoded(segment.utf8, plusIsSpace: false), as: UTF8.self)
     }
 }
 
