@@ -109,12 +109,7 @@ extension EntryLookup {
         guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await cache.body(of: entry) else {
             return nil
         }
-        guard entry.response.head.fields.contains(.contentEncoding) else {
-            return Array(try await cache.read(0..<entry.response.bodyLength, of: body).readableBytesView)
-        }
-        guard ContentCoding.canBeDecoded(entry.response.head) else { return nil }
-        let decoded = DecodedBody(body, in: cache)
-        guard await decoded.begin(), let all = try? await decoded.collect(upTo: limit), all.isWhole else { return nil }
-        return Array(all.bytes.readableBytesView)
+        let bytes = try await cache.read(0..<entry.response.bodyLength, of: body)
+        return bytes.decoded(of: entry.response.head, upTo: limit).map { Array($0.readableBytesView) }
     }
 }

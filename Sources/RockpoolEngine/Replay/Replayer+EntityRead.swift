@@ -38,10 +38,8 @@ extension Replayer {
         for partition in StoragePartition.readable(by: operation.principal) {
             guard let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)),
                 let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
-                let body = try? await cache.body(of: entry),
-                let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body),
-                let content = bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit),
-                let ids = EffectProbe.ids(in: Array(content.readableBytesView), resource: resource)
+                let content = try? await lookup.content(of: entry, limit: JSONValue.sizeLimit),
+                let ids = EffectProbe.ids(in: content, resource: resource)
             else { continue }
             return ids
         }

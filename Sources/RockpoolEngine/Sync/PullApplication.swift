@@ -187,13 +187,10 @@ struct PullApplication {
 
     /// Returns the body as JSON; nil when it is not JSON, partial or in a coding that cannot be decoded.
     private func json(of entry: CacheEntry) async throws -> JSONValue? {
-        guard entry.response.head.status == 200, entry.response.part == nil,
-            entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await cache.body(of: entry)
-        else { return nil }
-        let bytes = try await cache.read(0..<body.length, of: body)
-        return bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit).flatMap {
-            try? JSONValue.parse(Array($0.readableBytesView))
+        guard entry.response.head.status == 200, let content = try await lookup.content(of: entry, limit: JSONValue.sizeLimit) else {
+            return nil
         }
+        return try? JSONValue.parse(content)
     }
 
     private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {

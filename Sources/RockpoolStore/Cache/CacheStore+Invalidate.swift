@@ -60,7 +60,7 @@ extension CacheStore {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
-                    SELECT entry FROM entry_group JOIN entry ON entry.id = entry_group.entry
+                    SELECT entry_group.entry FROM entry_group JOIN entry ON entry.id = entry_group.entry
                         WHERE name = ?2 AND entry_group.origin = ?3 AND entry_group.entry > ?4 AND request_time <= ?5
                         ORDER BY entry_group.entry LIMIT \(batchRows))
                 RETURNING id, key

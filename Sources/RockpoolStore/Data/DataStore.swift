@@ -99,7 +99,7 @@ package final class DataStore: Sendable {
             }
         } catch let error as DatabaseError where error.saysCorrupt {
             throw .corrupt(path: path, detail: error.message ?? "\(error.resultCode)")
-        } catch  where StorageHealth.Fault(error) == .full {
+        } catch let error where StorageHealth.Fault(error) == .full {
             // What waits can be delivered only by a store that is open.
             guard Paths.remove("\(directory)/reserve") else {
                 throw .unavailable("cannot open \(directory): its disk is full; free some space on it, then start again")

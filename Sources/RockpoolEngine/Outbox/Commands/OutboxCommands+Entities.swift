@@ -41,11 +41,9 @@ extension OutboxCommands {
                 if let id = entity.id { ids.insert(id) }
             }
         }
-        for entry in try await cache.entries(ofURL: collection) where entry.response.bodyLength <= Int64(JSONValue.sizeLimit) {
-            guard let body = try await cache.body(of: entry) else { continue }
-            let bytes = try await cache.read(0..<body.length, of: body)
-            guard let content = bytes.decoded(of: entry.response.head, upTo: JSONValue.sizeLimit) else { continue }
-            if let value = try? JSONValue.parse(Array(content.readableBytesView)) { ids.formUnion(resource.ids(in: value) ?? []) }
+        for entry in try await cache.entries(ofURL: collection) {
+            guard let content = try await reads.lookup.content(of: entry, limit: JSONValue.sizeLimit) else { continue }
+            if let value = try? JSONValue.parse(content) { ids.formUnion(resource.ids(in: value) ?? []) }
         }
         return ids
     }
