@@ -111,8 +111,8 @@ package final class Engine: Sendable {
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
             overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, ring: exchanges, now: now)
         relays = Relays(
-            cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, active: active,
-            ring: exchanges, now: now)
+            cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
+            active: active, ring: exchanges, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }

@@ -55,9 +55,11 @@ struct ResponseStore: Sendable {
             let body = SharedBody(
                 received.body, length: received.length, writer: writer,
                 storing: storing(response, length: received.length, for: context, under: key, onEnd: end), logger: logger)
-            return FetchedResponse(
+            var fetched = FetchedResponse(
                 head: head, length: received.length, body: .shared(body), claim: body.reader().map { LeaderBody($0) },
                 copy: (response, key))
+            fetched.request = received.request
+            return fetched
         }
     }
 
@@ -110,7 +112,7 @@ struct ResponseStore: Sendable {
         return decision
     }
 
-    private func response(
+    func response(
         with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Timestamp, receivedAt: Timestamp,
         for context: RequestContext
     ) -> StoredResponse {

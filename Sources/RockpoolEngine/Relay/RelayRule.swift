@@ -1,24 +1,10 @@
 // A repeated request whose responses are never stored, with all that is needed to pass it on (docs/architecture.md#relays).
-import HTTPTypes
-package import NIOCore
-package import RockpoolCore
+import NIOCore
+import RockpoolCore
 import Synchronization
 
 /// One request, by all bytes of its head, with the request that the read pipeline has sent for it.
-package final class RelayRule: Sendable {
-    /// The request as the pipeline sent it.
-    package let request: OutboundRequest
-    /// The head of `request` in the form of HTTP/1.1.
-    package let bytes: ByteBuffer
-    /// What the client sent, and where.
-    let head: ByteBuffer
-    let listener: String
-    let isLocalClient: Bool
-    let plan: RoutePlan
-    /// The record of the exchange that this rule was made from.
-    let trace: Trace
-    private let learned: Mutex<(template: RelayTemplate?, validity: Validity)>
-
+final class RelayRule: Sendable {
     /// The state of everything that the pipeline's decision stands on.
     struct Validity {
         var until: Timestamp
@@ -26,19 +12,33 @@ package final class RelayRule: Sendable {
         var epoch: UInt64
         /// Removals in the cache (`CacheStore.hotMoment`), before anything was read.
         var moment: UInt64
-        /// The places of the keys that the request is looked up by.
+        /// The places of the keys, and of the credential, that the request is looked up by.
         var slots: [Int]
     }
+
+    /// The request as the pipeline sent it.
+    let request: OutboundRequest
+    let plan: RoutePlan
+    private let bytes: ByteBuffer
+    /// What the client sent, and where.
+    private let head: ByteBuffer
+    private let listener: String
+    private let isLocalClient: Bool
+    /// The record of the exchange that this rule was made from.
+    private let trace: Trace
+    private let learned: Mutex<(template: RelayTemplate?, validity: Validity)>
 
     init(_ passed: PassedRead, head: ByteBuffer, listener: String, isLocalClient: Bool, trace: Trace, validity: Validity) {
         (request, plan, self.trace) = (passed.request, passed.plan, trace)
         (self.head, self.listener, self.isLocalClient) = (head, listener, isLocalClient)
-        bytes = Self.serialised(passed.request.head)
+        bytes = RequestHead.bytes(request.head.target, request.head.linesAfterTarget)
         learned = Mutex((nil, validity))
     }
 
-    /// The pattern of the responses; nil before the first one has been learned.
-    package var template: RelayTemplate? { learned.withLock(\.template) }
+    var relay: Relay {
+        let templates = learned.withLock(\.template).map { [$0] } ?? []
+        return Relay(request: request, bytes: bytes, templates: templates, first: nil, plan: plan, trace: trace)
+    }
 
     var validity: Validity { learned.withLock(\.validity) }
 
@@ -53,17 +53,5 @@ package final class RelayRule: Sendable {
         guard own.count == given.count else { return false }
         for index in own.indices where own[index] != given[index] { return false }
         return true
-    }
-
-    private static func serialised(_ head: RequestHead) -> ByteBuffer {
-        var bytes = ByteBuffer(string: "\(head.method.rawValue) \(head.target) HTTP/1.1\r\n")
-        bytes.writeString("Host: \(head.fields[.hostField] ?? head.origin.authority)\r\n")
-        for field in head.fields where field.name != .hostField {
-            bytes.writeString("\(field.name.rawName): ")
-            bytes.writeBytes(field.valueBytes)
-            bytes.writeStaticString("\r\n")
-        }
-        bytes.writeStaticString("\r\n")
-        return bytes
     }
 }

@@ -7,7 +7,7 @@ import RockpoolStore
 import Synchronization
 
 /// The rules of the relays. The pipeline shows twice how it treats a request: what it sends, then what it makes of the response. While nothing
-/// of that can have changed, equal requests with matching responses need no pipeline.
+/// of that can have changed, equal requests with matching responses need no pipeline, and reads of new URLs only what stores them.
 package final class Relays: Sendable {
     /// Maximum number of rules; above it all are learned anew.
     private static let limit = 1024
@@ -19,49 +19,56 @@ package final class Relays: Sendable {
     private let reachability: ReachabilityTable
     private let statistics: Statistics
     private let overlay: WriteOverlay
-    private let active: ActiveConfiguration
+    let reads: ReadPipeline
+    let active: ActiveConfiguration
     private let ring: ExchangeRing
-    private let now: @Sendable () -> Timestamp
+    let now: @Sendable () -> Timestamp
     private let rules = Mutex<[Int: RelayRule]>([:])
+    private let firstReads = Mutex<[Int: FirstReadRule]>([:])
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
-        active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
+        reads: ReadPipeline, active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
-        (self.overlay, self.active, self.ring, self.now) = (overlay, active, ring, now)
+        (self.overlay, self.reads, self.active, self.ring, self.now) = (overlay, reads, active, ring, now)
     }
 
     // MARK: use
 
-    /// Returns the rule for a plain request; nil if the request needs the full path. Callable on an event loop.
+    /// Returns the relay of a plain request; nil if the request needs the full path. Callable on an event loop.
     ///
-    /// - Parameter bytes: Readable from the request's first byte on.
-    package func rule(
-        for request: FastPathRequest, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool
-    ) -> RelayRule? {
+    /// - Parameters:
+    ///   - bytes: Readable from the request's first byte on.
+    ///   - keepsPath: False if the listener changes the path of some requests, or leads them to several upstreams.
+    package func relay(
+        for request: FastPathRequest, in bytes: ByteBuffer, at listener: String, keepsPath: Bool, isLocalClient: Bool
+    ) -> Relay? {
         guard !request.isHead else { return nil }
         let head = bytes.readableBytesUInt8Span.extracting(0..<request.length)
         let hash = Self.hash(head, listener)
-        guard let rule = rules.withLock({ $0[hash] }), rule.isFor(head, at: listener, isLocalClient: isLocalClient) else { return nil }
-        guard isValid(rule) else {
+        guard let rule = rules.withLock({ $0[hash] }), rule.isFor(head, at: listener, isLocalClient: isLocalClient) else {
+            return keepsPath ? firstRead(for: request, in: head, at: listener, isLocalClient: isLocalClient) : nil
+        }
+        guard isValid(rule.validity, of: rule.plan) else {
             rules.withLock { $0[hash] = nil }
             return nil
         }
-        return rule
+        return rule.relay
     }
 
-    private func isValid(_ rule: RelayRule) -> Bool {
-        let (validity, moment) = (rule.validity, now())
+    /// True if the pipeline would decide as it did when a rule was learned.
+    func isValid(_ validity: RelayRule.Validity, of plan: RoutePlan) -> Bool {
+        let moment = now()
         return moment < validity.until && moment > validity.until - Self.lifetime - .seconds(1) && validity.epoch == reachability.epoch
-            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(rule)
+            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(plan)
     }
 
-    /// True if queued writes may affect what the request reads.
-    private func isOverlaid(_ rule: RelayRule) -> Bool {
-        guard let upstream = rule.plan.upstream?.name else { return false }
+    /// True if queued writes may affect what a request reads.
+    private func isOverlaid(_ plan: RoutePlan) -> Bool {
+        guard let upstream = plan.upstream?.name else { return false }
         return overlay.files.covers(upstream: upstream)
-            || rule.plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
+            || plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
     }
 
     private static func hash(_ head: Span<UInt8>, _ listener: String) -> Int {
@@ -80,9 +87,8 @@ package final class Relays: Sendable {
     /// - Parameter moment: `moment(of:)` before the exchange.
     func learn(from exchange: Exchange, _ reply: Reply, since moment: UInt64?) {
         guard let moment, let plain = exchange.plain, let passed = reply.passed, mayRelay(passed, of: exchange) else { return }
-        let validity = RelayRule.Validity(
-            until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment,
-            slots: cache.slots(of: passed.keys, credential: passed.credential))
+        if passed.isStored { return learnFirstRead(passed, of: exchange, as: plain, reply, since: moment) }
+        let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
         let (head, listener) = (plain.head, plain.arrival.listener)
         let hash = Self.hash(head.readableBytesUInt8Span, listener)
         let known = rules.withLock { $0[hash] }
@@ -91,19 +97,42 @@ package final class Relays: Sendable {
         }
         let rule = RelayRule(
             passed, head: head, listener: listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
-        rules.withLock { rules in
-            if rules.count >= Self.limit { rules = rules.filter { $0.value.validity.until > validity.until - Self.lifetime } }
-            if rules.count >= Self.limit { rules.removeAll() }
-            rules[hash] = rule
-        }
+        rules.withLock { Self.keep(rule, as: hash, in: &$0, expiry: \.validity.until, now: now()) }
     }
 
-    /// True for a plain read of an upstream without budgets, by way of no other proxy.
+    func validity(since moment: UInt64, keys: [String], credential: String?) -> RelayRule.Validity {
+        RelayRule.Validity(
+            until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment, slots: cache.slots(of: keys, credential: credential))
+    }
+
+    /// Adds a rule. If there are too many, those that have expired are dropped, or else all.
+    private static func keep<Rule>(
+        _ rule: Rule, as hash: Int, in rules: inout [Int: Rule], expiry: (Rule) -> Timestamp, now: Timestamp
+    ) {
+        if rules.count >= limit { rules = rules.filter { expiry($0.value) > now } }
+        if rules.count >= limit { rules.removeAll() }
+        rules[hash] = rule
+    }
+
+    // MARK: rules of first reads
+
+    var hasFirstReadRules: Bool { firstReads.withLock { !$0.isEmpty } }
+
+    func firstReadRule(_ hash: Int) -> FirstReadRule? { firstReads.withLock { $0[hash] } }
+
+    func forgetFirstReadRule(_ hash: Int) { firstReads.withLock { $0[hash] = nil } }
+
+    func keep(_ rule: FirstReadRule, as hash: Int) {
+        firstReads.withLock { Self.keep(rule, as: hash, in: &$0, expiry: \.validity.until, now: now()) }
+    }
+
+    /// True for a plain read of an upstream without budgets, by way of no other proxy, whose body is passed on unchanged.
     private func mayRelay(_ passed: PassedRead, of exchange: Exchange) -> Bool {
         let (request, plan) = (passed.request, passed.plan)
         guard request.head.method == .get, case .none = request.body, !plan.isWrite, plan.route?.logout != true,
             plan.route?.kind != .graphql, plan.upstream?.rateLimit == nil, exchange.forwarded.isEmpty, exchange.signer == nil
         else { return false }
+        if exchange.gateway != nil, plan.upstream?.gatewaySettings?.rewriteBodies.isEmpty == false { return false }
         return request.via == nil && request.peer == nil && request.allowsLoopback
             && !request.needsFreshConnection && !request.head.fields.contains(.te) && !data.isOfFleet
             && active.configuration.fleet.parents.count < 2
@@ -116,7 +145,7 @@ package final class Relays: Sendable {
     package var date: String { HTTPDate.format(now()) }
 
     /// Records the arrival of a response head that matches.
-    package func answered(_ rule: RelayRule) { reachability.record(.answered, for: rule.plan.upstream?.name, now: now()) }
+    package func answered(_ relay: Relay) { reachability.record(.answered, for: relay.plan.upstream?.name, now: now()) }
 
     /// Records the end of a relayed exchange.
     /// - Parameters:
@@ -124,27 +153,25 @@ package final class Relays: Sendable {
     ///   - began: when the request had been received.
     ///   - head: the time until the head of the response was sent.
     package func ended(
-        _ rule: RelayRule, by template: RelayTemplate, fields: ByteBuffer, received: Int64, began: ContinuousClock.Instant,
+        _ relay: Relay, by template: RelayTemplate, fields: ByteBuffer, received: Int64, began: ContinuousClock.Instant,
         head: Duration, end: ReplyEnd
     ) {
         statistics.countRelay()
-        statistics.count(rule.trace, took: head)
-        statistics.deliver(end.bytes, of: rule.trace)
-        rule.request.spent(Int64(rule.bytes.readableBytes), received)
+        statistics.count(relay.trace, took: head)
+        statistics.deliver(end.bytes, of: relay.trace)
+        relay.request.spent(Int64(relay.bytes.readableBytes), received)
         let moment = now()
         let represents = ring.admit(isNotable: end.error != nil, at: moment)
         guard represents > 0 else { return }
         let whole = ContinuousClock.now - began
-        var trace = Trace(method: rule.trace.method, url: rule.trace.url, startedAt: moment)
-        (trace.verdict, trace.cacheStatus, trace.identity) = (rule.trace.verdict, rule.trace.cacheStatus, rule.trace.identity)
-        for step in rule.trace.steps { trace.record(step) }
+        let trace = Trace(relay.trace, url: relay.trace.url, startedAt: moment)
         var response = ResponseHead(status: template.status, fields: template.fields)
         for line in fields.readableBytesView.split(separator: 0x0A) {
             guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
             response.fields.append(field)
         }
         let full = RecordedExchange.FullExchange(
-            trace: trace, request: rule.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
+            trace: trace, request: relay.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
         ring.append(.full(full.kept), at: moment, represents: represents)
     }
 }

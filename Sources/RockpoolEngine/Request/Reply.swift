@@ -8,7 +8,7 @@ package struct Reply: Sendable {
     package var trace: Trace
     /// True to close the connection (or reset the stream) in place of sending anything (`on_miss: close`).
     package var isWithheld = false
-    /// The read that this is the answer to, if it was passed on and is not stored.
+    /// The read that this is the answer to, if it was passed on.
     var passed: PassedRead?
     /// Called once by the sender of the reply, when it has ended.
     package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
@@ -20,12 +20,13 @@ package struct Reply: Sendable {
     }
 }
 
-/// A read that was passed on to its upstream, and whose response is not stored and will not be.
+/// A read that was passed on to its upstream because nothing was stored under its keys.
 struct PassedRead: Sendable {
     let request: OutboundRequest
     let plan: RoutePlan
-    /// The keys under which stored responses would be found; there are none.
+    /// The keys under which stored responses would be found.
     let keys: [String]
-    /// The name of the credential; nil without one.
-    let credential: String?
+    let identity: Identity
+    /// True if the response is stored now; false if it is not, and the next one will not be either.
+    let isStored: Bool
 }

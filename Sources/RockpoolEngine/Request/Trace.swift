@@ -51,6 +51,13 @@ package struct Trace: Sendable {
         self.startedAt = startedAt
     }
 
+    /// The record of an exchange with another URL that takes the same steps.
+    init(_ other: Trace, url: String, startedAt: Timestamp) {
+        self = Trace(method: other.method, url: url, startedAt: startedAt)
+        (verdict, cacheStatus, identity) = (other.verdict, other.cacheStatus, other.identity)
+        for step in other.steps { record(step) }
+    }
+
     /// Appends a step.
     /// - Parameter transfer: the clock of the transfer that the step is about.
     package mutating func record(_ step: Step, transfer: TransferClock? = nil) { entries.append(Entry(step: step, transfer: transfer)) }

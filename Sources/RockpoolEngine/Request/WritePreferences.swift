@@ -32,6 +32,9 @@ struct WritePreferences: Equatable {
     /// The URL to which its end is posted.
     private(set) var callback: String?
 
+    /// No options.
+    init() {}
+
     /// Parses the options and removes their fields.
     ///
     /// Throws `Refusal` (400) for a value that cannot be honoured, because a guess could execute the write in a way its client did not

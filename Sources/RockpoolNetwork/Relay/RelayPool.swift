@@ -28,6 +28,8 @@ final class RelayPool {
     }
 
     private let loop: any EventLoop
+    /// Runs tasks on the event loop.
+    let executor: LoopExecutor
     private let resolver: AddressResolver
     private let contexts: ClientContexts
     private var places: [RelayDestination: Place] = [:]
@@ -37,6 +39,7 @@ final class RelayPool {
 
     init(on loop: any EventLoop, resolver: AddressResolver, contexts: ClientContexts) {
         (self.loop, self.resolver, self.contexts) = (loop, resolver, contexts)
+        executor = LoopExecutor(loop)
     }
 
     /// Takes an idle connection; nil if there is none.

@@ -20,18 +20,18 @@ protocol RelayClient: AnyObject {
 /// A request that was sent on a relay's connection. On the event loop only.
 final class RelayedExchange {
     private enum Phase {
-        case head(RelayTemplate?)
+        case head([RelayTemplate])
         case relaying(RelayTemplate)
         /// The read pipeline has the response, and reads its body here.
         case handedOver(BodyPipe)
         case ended
     }
 
-    private let rule: RelayRule
+    private let relay: Relay
     private let connection: RelayConnection
     private weak var client: (any RelayClient)?
     private let relays: Relays
-    private let loop: any EventLoop
+    private let executor: LoopExecutor
     private let began = ContinuousClock.now
     private var phase: Phase
     private var lastProgress = NIODeadline.now()
@@ -51,15 +51,15 @@ final class RelayedExchange {
     private var idleLimit: TimeSpan
     private var interim: [ResponseHead] = []
 
-    init(by rule: RelayRule, on connection: RelayConnection, for client: any RelayClient, relays: Relays, loop: any EventLoop) {
-        (self.rule, self.connection, self.client, self.relays, self.loop) = (rule, connection, client, relays, loop)
-        phase = .head(rule.template)
-        idleLimit = rule.request.timeouts.idle
-        heads = ResponseHeads(method: "GET", allowsBareLF: rule.request.isDeclared)
+    init(_ relay: Relay, on connection: RelayConnection, for client: any RelayClient, relays: Relays, executor: LoopExecutor) {
+        (self.relay, self.connection, self.client, self.relays, self.executor) = (relay, connection, client, relays, executor)
+        phase = .head(relay.templates)
+        idleLimit = relay.request.timeouts.idle
+        heads = ResponseHeads(method: "GET", allowsBareLF: relay.request.isDeclared)
     }
 
     /// Sends the request. Its end may be reported before this returns.
-    func start() { connection.send(rule.bytes, for: self) }
+    func start() { connection.send(relay.bytes, for: self) }
 
     // MARK: the connection's events
 
@@ -68,9 +68,9 @@ final class RelayedExchange {
         received += Int64(bytes.readableBytes)
         var bytes = bytes
         switch phase {
-        case .head(let template):
+        case .head(let templates):
             if pending.readableBytes == 0 { pending = bytes } else { pending.writeBuffer(&bytes) }
-            if let template { compare(with: template) } else { parse() }
+            if templates.isEmpty { parse() } else { compare(with: templates) }
         case .relaying(let template): relay(&bytes, of: template)
         case .handedOver(let pipe): feed(&bytes, to: pipe)
         case .ended: break
@@ -97,11 +97,11 @@ final class RelayedExchange {
     func endIfOverdue(at now: NIODeadline) {
         let silence = TimeSpan.milliseconds((now - lastProgress).nanoseconds / 1_000_000)
         switch phase {
-        case .head where silence > rule.request.timeouts.firstByte:
+        case .head where silence > relay.request.timeouts.firstByte:
             let failure = TransferFailure(
-                kind: .firstByteTimeout, sent: .yes, detail: "no response within \(rule.request.timeouts.firstByte)")
+                kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.request.timeouts.firstByte)")
             connection.close()
-            handOver(EarlyAnswer(to: rule.request.head, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay.request.head, head: [], interim: interim, result: .failure(failure)))
         case .relaying(let template) where silence > idleLimit:
             connection.close()
             end(template, error: "connection_read_timeout")
@@ -124,7 +124,9 @@ final class RelayedExchange {
     /// The client has left.
     func cancel() {
         switch phase {
-        case .head: finish()
+        case .head:
+            relay.first?.leave()
+            finish()
         case .relaying(let template): record(template, error: ReplyEnd.clientLeft)
         case .handedOver, .ended: return
         }
@@ -134,16 +136,35 @@ final class RelayedExchange {
 
     // MARK: relaying
 
-    private func compare(with template: RelayTemplate) {
-        switch template.compare(pending.readableBytesUInt8Span) {
-        case .incomplete where pending.readableBytes <= Int(ResponseHeads.headLimit.bytes): return
-        case .incomplete, .differs: parse()
-        case .matches(let match): begin(match, of: template)
+    private func compare(with templates: [RelayTemplate]) {
+        var isIncomplete = false
+        for template in templates {
+            switch template.compare(pending.readableBytesUInt8Span) {
+            case .matches(let match): if isKept(match, of: template) { return begin(match, of: template) } else { return parse() }
+            case .incomplete: isIncomplete = true
+            case .differs: break
+            }
         }
+        if !isIncomplete || pending.readableBytes > Int(ResponseHeads.headLimit.bytes) { parse() }
+    }
+
+    /// Stores the response to a first read. False if the read pipeline has to.
+    private func isKept(_ match: RelayTemplate.Match, of template: RelayTemplate) -> Bool {
+        guard let first = relay.first else { return true }
+        // A body that arrives later is stored while it is relayed, which the pipeline does.
+        guard let length = match.length, pending.readableBytes == match.headLength + Int(length),
+            let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length))
+        else { return false }
+        var fields = HTTPFields()
+        for line in RelayFields.lines(of: Array(pending.readableBytesView.prefix(match.headLength))).dropFirst() {
+            guard let field = try? ResponseGate.field(ofLine: line.dropLast(2)) else { return false }
+            fields.append(field)
+        }
+        return first.keep(template.status, fields, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
     }
 
     private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {
-        relays.answered(rule)
+        relays.answered(relay)
         phase = .relaying(template)
         body = RelayBody(length: match.length, isChunked: match.length == nil)
         closes = match.closes
@@ -210,19 +231,21 @@ final class RelayedExchange {
 
     private func record(_ template: RelayTemplate, error: String?) {
         relays.ended(
-            rule, by: template, fields: passed, received: received, began: began, head: headAfter, end: ReplyEnd(bytes: sent, error: error))
+            relay, by: template, fields: passed, received: received, began: began, head: headAfter, end: ReplyEnd(bytes: sent, error: error)
+        )
     }
 
     // MARK: the pipeline's
 
     private func handOver(_ early: EarlyAnswer?) {
         if case .head = phase { phase = .ended }
+        relay.first?.leave()
         client?.handOver(early)
     }
 
     /// Parses the lines of a head that is not a usual one, or of the first.
     private func parse() {
-        phase = .head(nil)
+        phase = .head([])
         do throws(Refusal) {
             while let end = pending.readableBytesView.firstIndex(of: 0x0A) {
                 let line = Array(pending.readableBytesView[...end])
@@ -242,26 +265,27 @@ final class RelayedExchange {
         } catch {
             connection.close()
             let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
-            handOver(EarlyAnswer(to: rule.request.head, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay.request.head, head: [], interim: interim, result: .failure(failure)))
         }
     }
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
         let pipe = BodyPipe()
-        if StreamLimits.isStream(head) { idleLimit = rule.request.timeouts.streamIdle }
+        if StreamLimits.isStream(head) { idleLimit = relay.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
         closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || (head.fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false)
         let reply = OriginReply(
             head: head, length: length, body: pipe,
-            wire: WireEvidence(bytesSent: Int64(rule.bytes.readableBytes), isFreshConnection: false))
+            wire: WireEvidence(bytesSent: Int64(relay.bytes.readableBytes), isFreshConnection: false))
         phase = .handedOver(pipe)
+        let loop = executor.loop
         let me = NIOLoopBound(self, eventLoop: loop)
-        pipe.onSignal { [loop] signal in loop.execute { me.value.take(signal) } }
+        pipe.onSignal { signal in loop.execute { me.value.take(signal) } }
         var rest = pending
         pending = ByteBuffer()
         feed(&rest, to: pipe)
-        handOver(EarlyAnswer(to: rule.request.head, head: rawHead, interim: interim, result: .success(reply)))
+        handOver(EarlyAnswer(to: relay.request.head, head: rawHead, interim: interim, result: .success(reply)))
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {
@@ -292,6 +316,6 @@ final class RelayedExchange {
     /// Ends the transfer, whose reply is another's.
     private func finish() {
         phase = .ended
-        rule.request.spent(Int64(rule.bytes.readableBytes), received)
+        relay.request.spent(Int64(relay.bytes.readableBytes), received)
     }
 }

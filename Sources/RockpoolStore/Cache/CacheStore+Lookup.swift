@@ -33,6 +33,9 @@ extension CacheStore {
         return found.flatMap { $0 ?? [] }
     }
 
+    /// False if no entry is stored under the key. Callable on an event loop.
+    package func mayHold(_ key: CacheKey) -> Bool { keys.mayHold(EntryRow.keyHash(key)) }
+
     private static func entries(of key: CacheKey, hash: Data, in db: Database) throws -> [CacheEntry] {
         let statement = try db.cachedStatement(
             sql: """

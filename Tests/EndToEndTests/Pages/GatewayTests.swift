@@ -6,11 +6,11 @@ import Testing
 
 @Suite struct GatewayTests {
     /// An upstream whose answers name it in every way.
-    private static func api(on port: Int) async throws -> RawServer {
+    private static func api(on port: Int, _ caching: String) async throws -> RawServer {
         let url = "http://127.0.0.1:\(port)"
         let body = #"{"self":"\#(url)/v1/notes/1","title":"see \#(url)/"}"#
         let head = [
-            "HTTP/1.1 200 OK", "Content-Type: application/json", "Cache-Control: max-age=60", "Content-Location: \(url)/v1/notes/1",
+            "HTTP/1.1 200 OK", "Content-Type: application/json", "Cache-Control: \(caching)", "Content-Location: \(url)/v1/notes/1",
             "Link: <\(url)/v1/notes?page=2>; rel=\"next\"", "Refresh: 5; url=\(url)/", "Location: \(url)/v1/notes/1",
             "Set-Cookie: a=b; Domain=127.0.0.1; Secure; SameSite=None", "Content-Length: \(body.utf8.count)",
         ].joined(separator: "\r\n")
@@ -22,9 +22,10 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func aClientStaysAtTheGateway(_ rewritesBodies: Bool) async throws {
+    @Test(arguments: [false, true], ["max-age=60", "no-store"])
+    func aClientStaysAtTheGateway(_ rewritesBodies: Bool, _ caching: String) async throws {
         let port = FreePort.next()
-        let api = try await Self.api(on: port)
+        let api = try await Self.api(on: port, caching)
         let server = try await ServerProcess.start(ServerSettings(upstream: port))
         if rewritesBodies {
             try await server.stop()
@@ -33,8 +34,9 @@ import Testing
             try await server.start()
         }
         let base = "http://\(server.gateway)"
-        for _ in 1...4 {
-            let reply = try await Curl.send("GET", base + "/v1/notes/1")
+        // One URL again and again, then new ones.
+        for round in 1...16 {
+            let reply = try await Curl.send("GET", base + "/v1/notes/\(max(1, round - 8))")
             #expect(reply.status == 200 && reply["content-location"] == base + "/v1/notes/1" && reply["location"] == base + "/v1/notes/1")
             #expect(reply["link"] == "<\(base)/v1/notes?page=2>; rel=\"next\"" && reply["refresh"] == "5; url=\(base)/")
             if let cookie = reply["set-cookie"] { #expect(cookie == "a=b") }

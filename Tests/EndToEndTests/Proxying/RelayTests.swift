@@ -2,89 +2,17 @@
 // (docs/architecture.md#relays).
 import RockpoolCore
 import RockpoolTesting
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(3)), .serialized) struct RelayTests {
-    /// What the origin does next, and what it has received.
-    final class Script: Sendable {
-        private let state = Mutex((answer: "", requests: [String](), connections: 0))
-
-        var answer: String {
-            get { state.withLock(\.answer) }
-            set { state.withLock { $0.answer = newValue } }
-        }
-        var requests: [String] { state.withLock(\.requests) }
-
-        func begin() -> Int {
-            state.withLock { state in
-                state.connections += 1
-                return state.connections
-            }
-        }
-
-        func receive(_ head: String) -> String {
-            state.withLock { state in
-                state.requests.append(head)
-                return state.answer.replacing("{n}", with: "\(state.requests.count)")
-            }
-        }
-    }
-
-    struct Site {
-        let script: Script
-        let server: ServerProcess
-        let port: Int
-        let client: RawConnection
-
-        /// Sends one request on the client's connection.
-        func get(_ target: String = "/now", fields: String = "") async throws -> (head: MessageHead, body: String) {
-            try await client.send("GET \(target) HTTP/1.1\r\nHost: \(server.gateway)\r\nUser-Agent: test\r\n\(fields)\r\n")
-            return try await client.response()
-        }
-
-        func relays() async throws -> Int {
-            let text = try await server.get("/metrics").text
-            let line = text.split(separator: "\n").first { $0.hasPrefix("rockpool_requests_relayed_total") }
-            return try #require(line?.split(separator: " ").last.flatMap { Int($0) })
-        }
-
-        /// Sends the request until a relay answers it.
-        func warm(_ target: String = "/now", fields: String = "") async throws {
-            let before = try await relays()
-            try await eventually("a relay") {
-                _ = try await get(target, fields: fields)
-                return try await relays() > before
-            }
-        }
-    }
-
     private static let usualHead = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\n"
 
     private static func ok(_ body: String, _ fields: String = "") -> String {
         usualHead + "X-Request-Id: {n}\r\n\(fields)Content-Length: \(body.count)\r\n\r\n\(body)"
     }
 
-    private func with(_ answer: String, upstream: JSONValue = [:], _ body: (Site) async throws -> Void) async throws {
-        let script = Script()
-        script.answer = answer
-        let origin = try await RawServer.start { connection in
-            _ = script.begin()
-            while true {
-                let head = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
-                let answer = script.receive(head)
-                if answer == "reset" { return try await connection.reset() }
-                if answer == "silence" { continue }
-                try await connection.send(answer)
-                if answer.contains("Connection: close") || answer.hasPrefix("HTTP/1.0") || answer.contains("X-Ends:") { return }
-            }
-        }
-        let server = try await ServerProcess.start(ServerSettings(upstream: origin.port, upstream))
-        let client = try await RawConnection.open(server.gateway)
-        try await body(Site(script: script, server: server, port: origin.port, client: client))
-        await client.close()
-        try await #expect(server.stop() == .exit(0), "\(server.errors)")
-        await origin.stop()
+    private func with(_ answer: String, upstream: JSONValue = [:], _ body: (RelaySite) async throws -> Void) async throws {
+        try await RelaySite.with(answer, upstream: upstream, body)
     }
 
     // MARK: the same as through the pipeline
@@ -123,24 +51,11 @@ import Testing
         let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n"
         try await with(chunked + "5;a=b\r\nhello\r\n3\r\n---\r\n0\r\n\r\n") { site in
             for _ in 0..<8 {
-                try await site.client.send("GET /c HTTP/1.1\r\nHost: \(site.server.gateway)\r\n\r\n")
-                let reply = try await site.client.read(through: "0\r\n\r\n")
-                let body = try #require(reply.firstRange(of: "\r\n\r\n")).upperBound
-                #expect(Self.decoded(String(reply[body...])) == "hello---", "\(reply)")
+                try await #expect(site.get("/c").body == "hello---")
                 try await Task.sleep(for: .milliseconds(20))
             }
             #expect(try await site.relays() > 0)
         }
-    }
-
-    private static func decoded(_ chunks: String) -> String {
-        var (rest, body) = (chunks[...], "")
-        while let end = rest.firstRange(of: "\r\n"), let size = Int(rest[..<end.lowerBound], radix: 16), size > 0 {
-            let data = rest[end.upperBound...]
-            body += data.prefix(size)
-            rest = data.dropFirst(size + 2)
-        }
-        return body
     }
 
     // MARK: other responses

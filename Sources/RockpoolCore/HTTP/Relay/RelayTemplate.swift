@@ -32,15 +32,14 @@ package struct RelayTemplate: Sendable {
     package let fields: HTTPFields
 
     /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a stream of events,
-    /// a field whose treatment depends on its value.
+    /// a field whose treatment depends on its value. Of the responses that are stored: any status but 200.
     ///
     /// - Parameters:
     ///   - head: the head as it was received, with its blank line. The response gate has accepted it.
     ///   - reply: what the client received for it.
-    package init?(of head: [UInt8], answeredBy reply: ResponseHead) {
-        guard (200...299).contains(reply.status), reply.status != 204, reply.status != 206, CacheControl(reply.fields).noStore,
-            !StreamLimits.isStream(reply)
-        else { return nil }
+    ///   - isStored: true if the response was stored.
+    package init?(of head: [UInt8], answeredBy reply: ResponseHead, isStored: Bool = false) {
+        guard isStored ? reply.status == 200 : Self.isPassedOn(reply), !StreamLimits.isStream(reply) else { return nil }
         var lines: [Line] = []
         var free: [(name: [UInt8], value: [UInt8])] = []
         var (isChunked, hasLength) = (false, false)
@@ -74,8 +73,15 @@ package struct RelayTemplate: Sendable {
         guard isChunked != hasLength else { return nil }
         self.lines = lines
         status = reply.status
-        fields = HTTPFields(reply.fields.filter { !RelayFields.isLeftOut($0.name) })
+        fields = Self.shared(reply.fields)
         guard setParts(by: reply.fields, free: free) else { return nil }
+    }
+
+    /// Returns the fields of a reply that are the same in each.
+    package static func shared(_ fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !RelayFields.isLeftOut($0.name) }) }
+
+    private static func isPassedOn(_ reply: ResponseHead) -> Bool {
+        (200...299).contains(reply.status) && reply.status != 204 && reply.status != 206 && CacheControl(reply.fields).noStore
     }
 
     /// Notes what each reply consists of.

@@ -32,7 +32,7 @@ struct FetchedResponse: Sendable {
     var fetchedStatus: Int?
     /// The response as stored, and its key; nil if it is not stored.
     var copy: (response: StoredResponse, key: CacheKey)?
-    /// The request as it was sent; nil for a stored response.
+    /// The request as it was sent, if that is known.
     var request: OutboundRequest?
     /// True if the next response will probably not be stored either.
     var isLastingRefusal = false
@@ -78,11 +78,12 @@ struct FetchedResponse: Sendable {
         }
     }
 
-    /// What a relay needs to know of the read; nil unless the response is not stored and the next one will not be either.
+    /// What a relay needs to know of the read; nil unless the response is stored, or the next one will not be stored either.
     func passed(in context: RequestContext) -> PassedRead? {
-        guard isLastingRefusal, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil, let request else { return nil }
+        guard stored != nil || isLastingRefusal, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil, let request
+        else { return nil }
         let keys = StoragePartition.readable(by: context.identity.partition).map { context.key(in: $0).text }
-        return PassedRead(request: request, plan: context.plan, keys: keys, credential: context.identity.credential)
+        return PassedRead(request: request, plan: context.plan, keys: keys, identity: context.identity, isStored: stored != nil)
     }
 
     func bodyForRequester(in context: RequestContext) -> ReplyBody {

@@ -150,6 +150,9 @@ final class CoalescedFetch: Sendable {
     /// Number of requests that wait for the head.
     var waiting: Int { state.withLock(\.waiting.count) }
 
+    /// Ends a fetch that was not started. The requests that wait for it read the store again.
+    func giveUp() { publish(.nothing) }
+
     private func publish(_ report: FetchReport) {
         var report = report
         let claim = report.outcome.takeClaim()
@@ -177,6 +180,9 @@ final class CoalescedFetch: Sendable {
 
 /// The outcome of a fetch, and its steps for the leader's trace.
 struct FetchReport: Sendable {
+    /// No response to share: the store is read again.
+    static let nothing = FetchReport(outcome: .failed(.cancelled), steps: [])
+
     var outcome: FetchOutcome
     let steps: ArraySlice<Trace.Entry>
 }

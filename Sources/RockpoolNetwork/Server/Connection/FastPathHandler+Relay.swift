@@ -4,18 +4,22 @@ import RockpoolCore
 import RockpoolEngine
 
 extension FastPathHandler {
-    /// Sends a plain request by its rule, if there is one and a connection for it.
+    /// Sends a plain request by a relay, if there is one and a connection for it.
     func beginsRelay(of request: FastPathRequest, in bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
         guard connection.mayAnswerAtOnce(context: context), request.length == bytes.readableBytes,
-            let rule = engine.relays.rule(
-                for: request, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
-            let way = pool.take(to: RelayDestination(rule.request), timeout: rule.request.timeouts.connect)
+            let relay = engine.relays.relay(
+                for: request, in: bytes, at: listener, keepsPath: keepsPath, isLocalClient: connection.isClientLocal(context.channel)),
+            let way = pool.take(to: RelayDestination(relay.request), timeout: relay.request.timeouts.connect)
         else { return false }
+        if let first = relay.first, !first.begin() {
+            pool.takeBack(way)
+            return false
+        }
         connection.requests += 1
         connection.open?.noteWork()
         connection.current = CurrentExchange(relayed: connection.requests)
         connection.enter(.answering, context: context)
-        let exchange = RelayedExchange(by: rule, on: way, for: self, relays: engine.relays, loop: context.eventLoop)
+        let exchange = RelayedExchange(relay, on: way, for: self, relays: engine.relays, executor: pool.executor)
         relayed = RelayedRequest(number: connection.requests, bytes: bytes, request: request, exchange: exchange)
         exchange.start()
         return true

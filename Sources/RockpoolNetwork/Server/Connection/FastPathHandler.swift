@@ -14,6 +14,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     let engine: Engine
     private let limits: ClientLimits
     let listener: String
+    let keepsPath: Bool
     private let isOn: Bool
     /// True if the decoder is empty: the next byte it gets begins a request.
     private var isBetweenRequests = true
@@ -37,6 +38,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         engine = connection.service.engine
         limits = connection.service.limits
         listener = connection.service.resolution.listener
+        keepsPath = connection.service.resolution.keepsPath
         isOn = connection.service.answersAtOnce
     }
 

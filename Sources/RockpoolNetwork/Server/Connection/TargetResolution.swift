@@ -15,6 +15,12 @@ struct TargetResolution: Sendable {
     let listener: String
     let ownPorts: OwnPorts
 
+    /// True if every request leads to the origin that it names, or to one and the same, with its path unchanged.
+    var keepsPath: Bool {
+        guard case .gateway(let gateway) = role else { return true }
+        return gateway.upstreams.count == 1 && gateway.upstreams.allSatisfy { $0.gatewaySettings?.path ?? "" == "" }
+    }
+
     /// Returns where a request leads.
     /// - Parameter host: the value of `Host`, if the request gate has parsed it; nil to parse it.
     func destination(of target: RequestTarget, fields: HTTPFields, host: Authority? = nil) throws(Refusal) -> Destination {

@@ -3,7 +3,7 @@ import NIOCore
 
 /// Runs jobs of tasks between the events of one loop. Blocking work (the disk, the upstream) has its own threads.
 final class LoopExecutor: TaskExecutor {
-    private let loop: any EventLoop
+    let loop: any EventLoop
 
     init(_ loop: any EventLoop) { self.loop = loop }
 

@@ -17,6 +17,9 @@ extension CacheStore {
     /// True if a new body may be written.
     var mayWrite: Bool { health.withLock { $0.machine.mayWrite(now: clock()) } }
 
+    /// False while no response is stored: the disk refuses writes, or the sweep after an unclean stop is still running.
+    package var isOpenForWrites: Bool { mayWrite && !isSweeping }
+
     /// Runs a disk write and records its success or failure.
     func watched<T>(_ write: () async throws -> T) async throws -> T {
         do {

@@ -1,0 +1,73 @@
+// A read of a URL of which nothing is stored, sent by a relay, whose response is stored (docs/architecture.md#relays).
+package import HTTPTypes
+package import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// One such read. Requests of the same key wait for its end, and look into the store then.
+package final class FirstRead: Sendable {
+    private let reads: ReadPipeline
+    private let context: RequestContext
+    private let key: FetchKey
+    /// The epoch of the fetch table before it was known that nothing is stored.
+    private let epoch: UInt64
+    private let beganAt: Timestamp
+    /// Called if the store had no room for the response.
+    private let refused: @Sendable () -> Void
+    private let fetch = Mutex<CoalescedFetch?>(nil)
+
+    /// Nil if something may be stored.
+    init?(_ context: RequestContext, by reads: ReadPipeline, refused: @escaping @Sendable () -> Void) {
+        (self.reads, self.context, self.refused) = (reads, context, refused)
+        key = context.fetchKey()
+        epoch = reads.inFlight.epoch(of: key.base)
+        beganAt = reads.now()
+        let readable = StoragePartition.readable(by: context.identity.partition)
+        guard !readable.contains(where: { reads.responses.cache.mayHold(context.key(in: $0)) }) else { return nil }
+    }
+
+    deinit { leave() }
+
+    /// Registers the read. False if another one of the same key is under way: then the read pipeline answers.
+    package func begin() -> Bool {
+        guard case .lead(let fetch) = reads.inFlight.join(at: key, since: epoch, mayFollow: false, now: beganAt) else { return false }
+        self.fetch.withLock { $0 = fetch }
+        return true
+    }
+
+    /// Ends the read without a response: the requests that wait for it look again.
+    package func leave() {
+        guard let fetch = takeFetch() else { return }
+        reads.inFlight.leave(key: key)
+        fetch.giveUp()
+    }
+
+    /// Starts to store a response. False if the read pipeline has to treat it.
+    ///
+    /// - Parameters:
+    ///   - fields: as the upstream has sent them.
+    ///   - body: whole.
+    package func keep(_ status: Int, _ fields: HTTPFields, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
+        let head = ResponseHead(status: status, fields: HopByHop.stripped(answer: fields))
+        var context = context
+        if let principal = context.identity.principal {
+            context.identity = context.identity.folded(into: reads.credentials.resolved(principal))
+        }
+        guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
+        else { return false }
+        fetch.start(on: executor) { [reads, refused, key, context] in
+            if await !reads.responses.keep(body, as: copy, for: context) { refused() }
+            reads.inFlight.leave(key: key)
+            return .nothing
+        }
+        return true
+    }
+
+    private func takeFetch() -> CoalescedFetch? {
+        fetch.withLock { fetch in
+            defer { fetch = nil }
+            return fetch
+        }
+    }
+}
