@@ -161,4 +161,59 @@ import Testing
         await #expect(throws: QueueClosed.self) { try await queue.commit { _ in } }
         await #expect(throws: QueueClosed.self) { try await queue.outside { _ in } }
     }
+
+    // MARK: jobs that are held
+
+    private func insert(_ numbers: Range<Int>, mayLinger: Bool) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            for n in numbers {
+                tasks.addTask {
+                    try await queue.commit(isRepeatable: true, mayLinger: mayLinger) { try $0.execute(sql: "INSERT INTO t VALUES (\(n))") }
+                }
+            }
+            try await tasks.waitForAll()
+        }
+    }
+
+    @Test func jobsThatMayLingerShareACommit() async throws {
+        try await insert(0..<20, mayLinger: true)
+        try await #expect(numbers() == Array(0..<20))
+        #expect(commits.count < 5, "\(commits.count)")
+        // Without others, each waits no longer than it may.
+        let began = ContinuousClock.now
+        try await insert(20..<21, mayLinger: true)
+        #expect(ContinuousClock.now - began > .milliseconds(4))
+    }
+
+    @Test func aJobThatIsWaitedForTakesTheHeldOnesWithIt() async throws {
+        for round in 0..<50 {
+            async let held: Void = insert(round * 10..<round * 10 + 5, mayLinger: true)
+            try await insert(round * 10 + 5..<round * 10 + 10, mayLinger: false)
+            try await held
+        }
+        try await #expect(numbers() == Array(0..<500))
+    }
+
+    @Test func whatIsHeldComesBeforeTheWriterIsUsedOtherwise() async throws {
+        for round in 0..<50 {
+            let taken = Counter()
+            async let held: Void = queue.commit(mayLinger: true) { db in
+                taken.increment()
+                try db.execute(sql: "INSERT INTO t VALUES (\(round))")
+            }
+            while queue.waited(until: .now) == .zero, taken.count == 0 { await Task.yield() }
+            let count = try await queue.outside { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }
+            #expect(count == round + 1)
+            try await held
+        }
+    }
+
+    @Test func heldJobsAreCommittedBeforeTheQueueCloses() async throws {
+        async let held: Void = queue.commit(mayLinger: true) { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+        while queue.waited(until: .now) == .zero, try await numbers().isEmpty { await Task.yield() }
+        await queue.close()
+        try await held
+        try await #expect(numbers() == [1])
+        try await Task.sleep(for: .milliseconds(20))
+    }
 }

@@ -128,9 +128,11 @@ struct ResponseStore: Sendable {
     }
 
     /// Returns the handlers that commit or drop the copy of `response` when its body has ended.
-    /// - Parameter length: The announced length of the body, if there is one.
+    /// - Parameters:
+    ///   - length: The announced length of the body, if there is one.
+    ///   - mayLinger: True if no reply waits for the end.
     func storing(
-        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey,
+        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey, mayLinger: Bool = false,
         onEnd end: @escaping @Sendable () -> Void
     ) -> SharedBody.Storing {
         let (request, plan) = (context.request, context.plan)
@@ -152,7 +154,7 @@ struct ResponseStore: Sendable {
                 }
                 do {
                     if response.part == nil {
-                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                        _ = try await cache.commit(writer, key: key, response: response, groups: groups, mayLinger: mayLinger)
                     } else {
                         try await storePart(writer, under: key, groups: groups) { _ in response }
                     }

@@ -1,7 +1,6 @@
 // A read of a URL of which nothing is stored, sent by a relay, whose response is stored (docs/architecture.md#relays).
-package import HTTPTypes
 package import NIOCore
-import RockpoolCore
+package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
@@ -46,10 +45,9 @@ package final class FirstRead: Sendable {
     /// Starts to store a response. False if the read pipeline has to treat it.
     ///
     /// - Parameters:
-    ///   - fields: as the upstream has sent them.
+    ///   - head: with end-to-end fields only.
     ///   - body: whole.
-    package func keep(_ status: Int, _ fields: HTTPFields, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
-        let head = ResponseHead(status: status, fields: HopByHop.stripped(answer: fields))
+    package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
         var context = context
         if let principal = context.identity.principal {
             context.identity = context.identity.folded(into: reads.credentials.resolved(principal))

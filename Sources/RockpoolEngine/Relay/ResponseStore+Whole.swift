@@ -31,7 +31,7 @@ extension ResponseStore {
     /// Stores `copy` with its body. False if the store has no room for it.
     func keep(_ body: ByteBuffer, as copy: Copy, for context: RequestContext) async -> Bool {
         let length = Int64(body.readableBytes)
-        let storing = storing(copy.response, length: length, for: context, under: copy.key) {}
+        let storing = storing(copy.response, length: length, for: context, under: copy.key, mayLinger: true) {}
         guard let writer = await cache.beginWrite(expectedLength: length, category: copy.category, for: copy.key) else { return false }
         do {
             guard try await writer.append(body) else {

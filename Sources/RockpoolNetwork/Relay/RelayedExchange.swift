@@ -153,14 +153,11 @@ final class RelayedExchange {
         guard let first = relay.first else { return true }
         // A body that arrives later is stored while it is relayed, which the pipeline does.
         guard let length = match.length, pending.readableBytes == match.headLength + Int(length),
-            let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length))
+            let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length)),
+            let fields = template.fields(of: match, in: pending.readableBytesUInt8Span)
         else { return false }
-        var fields = HTTPFields()
-        for line in RelayFields.lines(of: Array(pending.readableBytesView.prefix(match.headLength))).dropFirst() {
-            guard let field = try? ResponseGate.field(ofLine: line.dropLast(2)) else { return false }
-            fields.append(field)
-        }
-        return first.keep(template.status, fields, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
+        let head = ResponseHead(status: template.status, fields: fields)
+        return first.keep(head, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
     }
 
     private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {

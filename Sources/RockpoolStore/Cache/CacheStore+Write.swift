@@ -49,17 +49,21 @@ extension CacheStore {
     }
 
     /// Stores a whole body as an entry, in place of the variant it supersedes. The writer is consumed in any case; its readers continue.
-    /// - Parameter groups: names of the response's cache groups (RFC 9875 §2).
+    /// - Parameters:
+    ///   - groups: names of the response's cache groups (RFC 9875 §2).
+    ///   - mayLinger: true if nobody waits for the end.
     /// - Throws: `IncompleteBody`, `UnprovenBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`. Nothing is stored after an
     ///   error. `UnsealedBody` when a private body was not begun as one.
     package func commit(
-        _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
+        _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = [], mayLinger: Bool = false
     ) async throws -> CacheEntry {
-        try await store(try writer.finish(), key: key, response: response, groups: groups)
+        try await store(try writer.finish(), key: key, response: response, groups: groups, mayLinger: mayLinger)
     }
 
     /// Writes the row of a completed body.
-    func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
+    func store(
+        _ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String], mayLinger: Bool = false
+    ) async throws -> CacheEntry {
         guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
         try await prove(body, of: response.head)
         let body = try await packed(body, of: response.head)
@@ -67,7 +71,7 @@ extension CacheStore {
         let origin = Self.origin(of: key.url)
         let (entry, isReplacement, exceedsQuota) = try await watched {
             // A body's file becomes the entry's while the job runs.
-            try await queue.commit(weight: weight, isRepeatable: body.spool == nil) { db in
+            try await queue.commit(weight: weight, isRepeatable: body.spool == nil, mayLinger: mayLinger) { db in
                 var response = response
                 response.bodyLength = body.length
                 let (isNew, isDue) = self.keys.note(EntryRow.keyHash(key), url: key.url)

@@ -19,8 +19,8 @@ package final class CacheStore: Sendable {
         var nextFile: UInt64 = 0
         /// The earliest time of the next measurement of the disk.
         var nextBinding = Timestamp(milliseconds: .min)
-        /// Names in `tmp/` that a writer owns.
-        var spools: Set<String> = []
+        /// The numbers of the writers, which own names in `tmp/`.
+        var writers: Set<UInt64> = []
         /// True while a scrub runs: two at once would correct the sums twice.
         var isScrubbing = false
         /// True while the clock is in doubt: no entry expires by age.
@@ -217,7 +217,7 @@ package final class CacheStore: Sendable {
     }
 
     /// Names in `tmp/` that a writer owns.
-    var spools: Set<String> { counters.withLock(\.spools) }
+    var spools: Set<String> { Set(counters.withLock(\.writers).flatMap(CacheWriter.names)) }
 
     /// True while bodies without a row are being removed after an unclean stop; nothing is stored meanwhile.
     package var isSweeping: Bool { counters.withLock(\.isSweeping) }

@@ -67,11 +67,16 @@ package final class CacheWriter: Sendable {
         self.seal = seal
         self.fileRoom = fileRoom
         self.rowRoom = rowRoom
-        store.counters.withLock { $0.spools.formUnion(["\(number)", packedName]) }
+        store.counters.withLock { _ = $0.writers.insert(number) }
     }
 
     /// The name in `tmp/` of the body in its stored form, where that differs from the received form.
-    var packedName: String { "\(number).z" }
+    var packedName: String { Self.packedName(number) }
+
+    private static func packedName(_ number: UInt64) -> String { "\(number).z" }
+
+    /// The names in `tmp/` of the files that a writer may have.
+    static func names(_ number: UInt64) -> [String] { ["\(number)", packedName(number)] }
 
     /// Bytes that `read` can return now.
     package var length: Int64 { state.withLock(\.readable) }
@@ -210,6 +215,6 @@ package final class CacheWriter: Sendable {
 
     deinit {
         state.withLock { discard(&$0) }
-        store.counters.withLock { $0.spools.subtract(["\(number)", packedName]) }
+        store.counters.withLock { _ = $0.writers.remove(number) }
     }
 }

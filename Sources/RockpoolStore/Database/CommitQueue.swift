@@ -1,4 +1,5 @@
 // Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
+import Dispatch
 import GRDB
 import RockpoolCore
 import Synchronization
@@ -7,13 +8,16 @@ import Synchronization
 ///
 /// Jobs are queued; a drain on the writer's thread takes the queued jobs, runs each in a savepoint of one transaction, commits once, then
 /// resumes every caller. A failing job fails alone; a failing commit fails every job of the group. A group of repeatable jobs runs without
-/// savepoints, for which SQLite copies each page that a job changes; if a job fails, the group runs again with them.
+/// savepoints, for which SQLite copies each page that a job changes; if a job fails, the group runs again with them. Jobs that nobody waits for
+/// are held until there are some, because each commit costs as much as several of them.
 final class CommitQueue: Sendable {
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
     private struct Job: Sendable {
         let scope: CommitScope
         let isRepeatable: Bool
+        /// True if the job may be held for others.
+        let mayLinger: Bool
         /// Runs the job; returns its error, if any, and a closure that resumes its caller once the outcome of the transaction is known. A
         /// job that is alone in its transaction runs without a savepoint: SQLite moves a large savepoint journal into a file.
         let run: @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
@@ -23,9 +27,27 @@ final class CommitQueue: Sendable {
 
     private struct State {
         var waiting: [(weight: Int64, since: ContinuousClock.Instant, job: Job)] = []
-        var isDraining = false
+        var drain = Drain.none
         var isClosed = false
+
+        /// True if the jobs that wait may be held until `now` for others.
+        func mayHold(at now: ContinuousClock.Instant) -> Bool {
+            guard !isClosed, waiting.count < CommitQueue.lingerCount, let first = waiting.first else { return false }
+            return now - first.since < CommitQueue.linger && waiting.allSatisfy(\.job.mayLinger)
+        }
     }
+
+    private enum Drain {
+        case none
+        /// Jobs are held, and a timer runs.
+        case scheduled
+        case running
+    }
+
+    /// The longest time that a job is held.
+    private static let linger = Duration.milliseconds(5)
+    /// The number of jobs that are not held any longer.
+    private static let lingerCount = 64
 
     /// Maximum weight of one transaction in bytes, so that many large jobs cannot grow the log without bound.
     private let groupWeight: Int64
@@ -57,14 +79,15 @@ final class CommitQueue: Sendable {
     ///   - weight: approximate bytes that `body` writes.
     ///   - scope: the databases that must take part. `body` may run twice, the first time without an effect.
     ///   - isRepeatable: true if `body` changes nothing but the database, so that it may be rolled back and run again.
+    ///   - mayLinger: true if nobody waits for the end, so that the job may be held for a few milliseconds.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false,
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false, mayLinger: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                scope: scope, isRepeatable: isRepeatable,
+                scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger,
                 run: { db, isAlone in
                     let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
                     return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
@@ -79,6 +102,7 @@ final class CommitQueue: Sendable {
             // Under the lock: no work may reach the connection after the final turn of `close`.
             let isTaken = state.withLock { state in
                 if state.isClosed { return false }
+                if state.drain == .scheduled { start(&state, isHurried: true) }
                 pool.asyncWriteWithoutTransaction { db in
                     let result = Result { try body(db) }
                     self.endTurn(on: db)
@@ -105,18 +129,30 @@ final class CommitQueue: Sendable {
     }
 
     private func enqueue(weight: Int64, orElse refuse: () -> Void, _ job: Job) {
-        enum Step { case refuse, start, wait }
-        let step: Step = state.withLock { state in
-            if state.isClosed { return .refuse }
+        let isTaken = state.withLock { state in
+            if state.isClosed { return false }
             state.waiting.append((weight, .now, job))
-            if state.isDraining { return .wait }
-            state.isDraining = true
-            return .start
+            if state.drain != .running { start(&state) }
+            return true
         }
-        switch step {
-        case .refuse: refuse()
-        case .wait: break
-        case .start: pool.asyncWriteWithoutTransaction { self.drain(in: $0) }
+        if !isTaken { refuse() }
+    }
+
+    /// Starts to drain the queue, or a timer that does so later.
+    /// - Parameter isHurried: true to hold no job.
+    private func start(_ state: inout State, isHurried: Bool = false) {
+        if !isHurried, state.mayHold(at: .now) {
+            if state.drain == .none { DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { self.endHolding() } }
+            state.drain = .scheduled
+        } else {
+            state.drain = .running
+            pool.asyncWriteWithoutTransaction { self.drain(in: $0) }
+        }
+    }
+
+    private func endHolding() {
+        state.withLock { state in
+            if state.drain == .scheduled, !state.isClosed { start(&state, isHurried: true) }
         }
     }
 
@@ -124,13 +160,16 @@ final class CommitQueue: Sendable {
     private func drain(in db: Database) {
         guard let group = nextGroup() else { return }
         run(group[...], on: db)
-        pool.asyncWriteWithoutTransaction { self.drain(in: $0) }
+        state.withLock { state in
+            state.drain = .none
+            if !state.waiting.isEmpty, !state.isClosed { start(&state) }
+        }
     }
 
     private func nextGroup() -> [Job]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
-                state.isDraining = false
+                state.drain = .none
                 return nil
             }
             var weight: Int64 = 0

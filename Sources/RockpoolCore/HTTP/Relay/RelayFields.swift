@@ -2,7 +2,7 @@
 import HTTPTypes
 
 /// Classifies the fields of responses that are relayed.
-package enum RelayFields {
+enum RelayFields {
     enum Role {
         /// The line must be the same in each response.
         case fixed
@@ -58,7 +58,7 @@ package enum RelayFields {
     }
 
     /// Returns the lines of a head, with their line ends, without the blank line.
-    package static func lines(of head: [UInt8]) -> [[UInt8]] {
+    static func lines(of head: [UInt8]) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var start = 0
         for index in head.indices.dropFirst() where head[index] == 0x0A && head[index - 1] == 0x0D {

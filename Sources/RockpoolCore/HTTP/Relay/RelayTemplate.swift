@@ -25,6 +25,8 @@ package struct RelayTemplate: Sendable {
     }
 
     private let lines: [Line]
+    /// The fields of the response by its lines; nil for those that differ, and for the connection's.
+    private let received: [HTTPField?]
     /// The fields of each reply in order, without the framing.
     package private(set) var parts: [Part] = []
     package let status: Int
@@ -72,6 +74,10 @@ package struct RelayTemplate: Sendable {
         }
         guard isChunked != hasLength else { return nil }
         self.lines = lines
+        received = lines.map { line in
+            guard case .fixed(let bytes) = line else { return nil }
+            return try? ResponseGate.field(ofLine: bytes.dropLast(2))
+        }
         status = reply.status
         fields = Self.shared(reply.fields)
         guard setParts(by: reply.fields, free: free) else { return nil }
@@ -126,6 +132,26 @@ extension RelayTemplate {
         /// The lines that the client receives as they are, with their line ends.
         package fileprivate(set) var passed: [Range<Int>] = []
     }
+
+    /// Returns the end-to-end fields of a head that matches, as the upstream has sent them; nil if one of them is invalid.
+    package func fields(of match: Match, in bytes: Span<UInt8>) -> HTTPFields? {
+        var fields = HTTPFields()
+        var passed = match.passed[...]
+        for (line, field) in zip(lines, received) {
+            switch line {
+            case .fixed: if let field { fields.append(field) }
+            case .free(_, .length): fields.append(HTTPField(name: .contentLength, value: "\(match.length ?? 0)"))
+            case .free(_, .free):
+                guard let range = passed.popFirst(), let field = try? ResponseGate.field(ofLine: Self.line(bytes, range)) else { return nil }
+                fields.append(field)
+            case .free: break
+            }
+        }
+        return fields
+    }
+
+    /// A line without its end.
+    private static func line(_ bytes: Span<UInt8>, _ range: Range<Int>) -> ArraySlice<UInt8> { range.dropLast(2).map { bytes[$0] }[...] }
 
     package enum Result: Sendable {
         case matches(Match)
