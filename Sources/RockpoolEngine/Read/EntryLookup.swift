@@ -23,7 +23,9 @@ struct EntryLookup: Sendable {
 
     /// The equivalence of the path's queries: from the route, otherwise from the origin's last `No-Vary-Search`.
     func searchVariance(for request: RequestHead, plan: RoutePlan) -> SearchVariance? {
-        plan.searchVariance ?? cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
+        if let declared = plan.searchVariance { return declared }
+        guard cache.hasSearchRules else { return nil }
+        return cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
     }
 
     // MARK: entries

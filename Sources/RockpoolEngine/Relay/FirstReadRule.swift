@@ -59,12 +59,12 @@ final class FirstReadRule: Sendable {
     }
 
     /// The relay of a request for `target`.
-    func relay(of target: String, by first: FirstRead, at moment: Timestamp) -> Relay {
+    func relay(of target: String, by first: FirstRead) -> Relay {
         var request = request
         request.head.target = target
         return Relay(
             request: request, bytes: RequestHead.bytes(target, linesAfterTarget), templates: kinds.withLock { $0.compactMap(\.template) },
             first: first,
-            plan: plan, trace: Trace(trace, url: request.head.url, startedAt: moment))
+            plan: plan, trace: trace)
     }
 }

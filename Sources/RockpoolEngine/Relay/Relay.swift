@@ -14,7 +14,7 @@ package struct Relay: Sendable {
     /// The read, if its response is stored; nil for a response that is passed on and never stored.
     package let first: FirstRead?
     let plan: RoutePlan
-    /// The record of the exchange, as the pipeline would leave it.
+    /// The record of an exchange in which the pipeline took the same steps.
     let trace: Trace
 }
 

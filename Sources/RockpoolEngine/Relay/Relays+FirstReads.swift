@@ -18,12 +18,11 @@ extension Relays {
         var head = rule.request.head
         head.target = unsafe bytes.extracting(shape.path).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
         guard active.routes.plan(for: head) == rule.plan, reads.lookup.searchVariance(for: head, plan: rule.plan) == nil else { return nil }
-        let moment = now()
         let context = RequestContext(
-            exchange: Exchange(request: head, isLocalClient: isLocalClient), trace: Trace(method: "GET", url: "", startedAt: moment),
+            exchange: Exchange(request: head, isLocalClient: isLocalClient), trace: Trace(method: "GET", url: "", startedAt: now()),
             plan: rule.plan, identity: rule.identity, permission: .go, wishes: WritePreferences())
         let first = FirstRead(context, by: reads) { rule.forget() }
-        return first.map { rule.relay(of: head.target, by: $0, at: moment) }
+        return first.map { rule.relay(of: head.target, by: $0) }
     }
 
     /// Learns from a read whose response is stored, and of which nothing was stored before.

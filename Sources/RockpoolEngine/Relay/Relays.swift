@@ -164,7 +164,7 @@ package final class Relays: Sendable {
         let represents = ring.admit(isNotable: end.error != nil, at: moment)
         guard represents > 0 else { return }
         let whole = ContinuousClock.now - began
-        let trace = Trace(relay.trace, url: relay.trace.url, startedAt: moment)
+        let trace = Trace(relay.trace, url: relay.request.head.url, startedAt: moment)
         var response = ResponseHead(status: template.status, fields: template.fields)
         for line in fields.readableBytesView.split(separator: 0x0A) {
             guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }

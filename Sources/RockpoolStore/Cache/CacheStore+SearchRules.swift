@@ -10,6 +10,9 @@ extension CacheStore {
     static func searchRuleLimit(_ cacheLimit: ByteCount) -> Int { min(searchRuleCount, Int(max(64, cacheLimit.bytes / .kib(16)))) }
     private static let searchRuleCount = 4096
 
+    /// True if some path has a rule. Callable on an event loop.
+    package var hasSearchRules: Bool { !searchRules.isEmpty }
+
     /// Returns the rule last noted for a path. Callable on an event loop.
     /// - Parameter path: the origin's URL and the path, without the query.
     package func searchRule(ofPath path: String) -> String? { searchRules[path] }

@@ -30,19 +30,24 @@ struct EntryRow: Sendable {
                     body_length, in_file, coding, part, own_write_at, own_write_included, body)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
-        let identifying: [(any DatabaseValueConvertible)?] = [
-            Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
-            response.head.status, FieldCodec.encode(response.head.fields), FieldCodec.encode(response.requestFields),
+        // Values of one type: of any others, an array of this length costs more than the row.
+        let identifying: [DatabaseValue] = [
+            Self.keyHash(key).databaseValue, Vary.variantKey(response.requestFields).databaseValue, key.text.databaseValue,
+            key.url.databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
+            response.head.status.databaseValue, FieldCodec.encode(response.head.fields).databaseValue,
+            FieldCodec.encode(response.requestFields).databaseValue,
         ]
-        let times: [(any DatabaseValueConvertible)?] = [
-            response.requestTime.milliseconds, response.responseTime.milliseconds, response.assignedTTL?.milliseconds,
-            now.milliseconds, now.milliseconds + (isOnProbation ? 0 : 1), lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds,
-            isPinned,
-            response.isInvalidated,
+        let times: [DatabaseValue] = [
+            response.requestTime.milliseconds.databaseValue, response.responseTime.milliseconds.databaseValue,
+            response.assignedTTL?.milliseconds.databaseValue ?? .null, now.milliseconds.databaseValue,
+            (now.milliseconds + (isOnProbation ? 0 : 1)).databaseValue, lifetime.freshUntil.milliseconds.databaseValue,
+            lifetime.keptUntil.milliseconds.databaseValue, isPinned.databaseValue, response.isInvalidated.databaseValue,
         ]
-        let body: [(any DatabaseValueConvertible)?] = [
-            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, bodyCoding.rawValue, response.part?.range?.lowerBound ?? -1,
-            response.ownWrite?.at.milliseconds, response.ownWrite?.isIncluded ?? false, inlineBody?.data,
+        let body: [DatabaseValue] = [
+            bytes.databaseValue, bodyHash.data.databaseValue, response.bodyLength.databaseValue, (inlineBody == nil).databaseValue,
+            bodyCoding.rawValue.databaseValue, (response.part?.range?.lowerBound ?? -1).databaseValue,
+            response.ownWrite?.at.milliseconds.databaseValue ?? .null, (response.ownWrite?.isIncluded ?? false).databaseValue,
+            inlineBody?.data.databaseValue ?? .null,
         ]
         try statement.execute(arguments: StatementArguments(identifying + times + body))
         return db.lastInsertedRowID

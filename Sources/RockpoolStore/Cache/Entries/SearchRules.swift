@@ -33,6 +33,8 @@ final class SearchRules: Sendable {
         state = Mutex(initial)
     }
 
+    var isEmpty: Bool { state.withLock(\.rules.isEmpty) }
+
     subscript(path: String) -> String? { state.withLock { $0.rules[path]?.text } }
 
     /// Sets the rule of a path, or removes it.
