@@ -259,7 +259,8 @@ final class OwnWriteEffects: Sendable {
             head: ResponseHead(status: 200, fields: fields), requestFields: copy?.response.requestFields ?? [:],
             requestTime: writer.sentAt, responseTime: now(), category: category(of: copy, write.request),
             assignedTTL: copy?.response.assignedTTL)
-        response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
+        // What was read after the write is not folded into again, although both may fall into one millisecond.
+        response.ownWrite = OwnWriteMark(at: write.evidence == .read ? now() + .milliseconds(1) : now(), isIncluded: true)
         response.isInvalidated = true
         let key = copy.map { CacheKey($0.key, in: writer.partition) }
         try await put(

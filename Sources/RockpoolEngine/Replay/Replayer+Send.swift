@@ -114,7 +114,9 @@ extension Replayer {
         guard let sequence = operation.baseSequence,
             let earlier = try await data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await data.base(of: operation.sequence).map { ($0, false) } }
-        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields) else { return nil }
+        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
+            (try? JSONValue.parse(result.body)) != nil
+        else { return nil }
         let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
         return (side, true)
     }
