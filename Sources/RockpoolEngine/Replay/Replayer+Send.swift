@@ -152,6 +152,10 @@ extension Replayer {
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
                 FailPoint.answerHeadRead.reached()
+                if let failure = answer.lostBefore {
+                    answer.body.abandon()
+                    throw failure
+                }
                 let (answered, body) = await answer.beginning()
                 guard turn < Self.redirectLimit, let target = answered.sameRequestElsewhere(from: head) else {
                     return (.answered(answered), body, answer.wire)

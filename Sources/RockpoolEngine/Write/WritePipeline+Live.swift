@@ -7,6 +7,7 @@ import RockpoolStore
 extension WritePipeline {
     /// Sends a write while its client waits.
     /// - Returns: nil if the upstream has refused the condition that Rockpool added.
+    /// - Throws: `TransferFailure`, also where the condition may be refused by an earlier sending of this request.
     func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
@@ -16,6 +17,10 @@ extension WritePipeline {
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream: upstream)
+        if answer.head.status == 412, let failure = answer.lostBefore {
+            answer.body.abandon()
+            throw failure
+        }
         if draft.condition != nil, answer.head.status == 412 {
             answer.body.abandon()
             return nil
