@@ -44,6 +44,11 @@ final class OwnWriteEffects: Sendable {
         write.entity = plan.entity
         write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
+        if write.created != nil {
+            let created = await reads.lookup.created(
+                by: write.answer, body: write.answerBody ?? [], to: write.request, resource: write.entity?.resource, partition: partition)
+            write.idsAreNumbers = created?.id.isNumber == true
+        }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")
         let effect = Effect(write: write, plan: plan, places: OwnWritePlaces(write), partition: partition, sentAt: sentAt)
         guard let group = await turns.enter(effect, key: turn) else { return }

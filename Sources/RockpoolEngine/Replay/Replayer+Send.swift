@@ -52,7 +52,8 @@ extension Replayer {
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
-            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
+            mapping = await lookup.created(
+                by: head, body: received, to: outgoing.head, resource: outgoing.resource, partition: operation.principal)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
     }

@@ -100,6 +100,6 @@ package struct AnsweredWrite: Sendable {
     package var created: ServerMapping? {
         guard outcome == .applied, request.method == .post, entity?.action == nil, entity?.isItem != true else { return nil }
         guard let answerBody = answerBody ?? (answer.fields.contains(.location) ? [] : nil) else { return nil }
-        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource)
+        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource, idsAreNumbers: idsAreNumbers)
     }
 }
