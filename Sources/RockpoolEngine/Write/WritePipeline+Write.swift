@@ -25,7 +25,7 @@ extension WritePipeline {
         do {
             switch try await Spool.read(
                 context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),
-                into: data)
+                isTrial: context.permission == .trial, into: data)
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
@@ -33,8 +33,8 @@ extension WritePipeline {
                     return await passUnqueued(spooled, because: obstacle, for: &context)
                 }
                 return await write(&context, body: spooled, upstream: upstream)
-            case .passing(let rest, let problem):
-                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
+            case .passing(let rest, let problem, let held):
+                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem, held: held)
             case .refused(let problem): return refuse(problem, context: &context)
             }
         } catch {
@@ -49,7 +49,7 @@ extension WritePipeline {
         return obstacle == .graphQL && context.plan.route?.isReadByBody == true ? nil : obstacle
     }
 
-    private func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
+    func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
         do {
             var draft = try await draft(context, body: body, upstream: upstream)
             guard draft.operation.keyIsClients else {
