@@ -100,7 +100,8 @@ package final class Engine: Sendable {
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)
         commands = OutboxCommands(
             data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
-            active: active, now: now)
+            active: active, now: now
+        ) { [effects] write, principal in await effects.note(write, partition: principal, sentAt: now()) }
         proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)

@@ -53,6 +53,20 @@ final class SmallDisk: Sendable {
         await store.close()
     }
 
+    /// What is reserved, and what each category may keep, are parts of what the disk holds.
+    @Test func aSmallDiskIsUsedAndOldEntriesLeaveForNewOnes() async throws {
+        let small = try SmallDisk(megabytes: 20)
+        let store = try openCache("\(small.path)/cache", time, storage(cache: .mb(500)))
+        for n in 0..<150 {
+            #expect(try await store.put("/\(n)", bytes(300_000, seed: UInt64(n + 1)), category: .important, at: time.now) != nil, "\(n)")
+            time.advance(.seconds(1))
+        }
+        let usage = try await store.usage()
+        #expect(usage.limitReason == .disk && usage.entries > 40 && usage.evictions > 50)
+        #expect(try await !store.lookup(key("/149")).isEmpty)
+        await store.close()
+    }
+
     @Test func whenOthersFillTheDiskNothingIsStoredUntilThereIsRoomAgain() async throws {
         let store = try cache()
         let before = bytes(200_000, seed: 1)

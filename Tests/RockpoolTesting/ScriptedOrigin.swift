@@ -14,6 +14,8 @@ package enum ScriptedAnswer: Sendable {
     case broken(ResponseHead, [String], TransferFailure)
     /// Another answer, given once the gate is open.
     indirect case held(Gate, ScriptedAnswer)
+    /// Another answer, to the second sending of a request after its first connection died.
+    indirect case again(ScriptedAnswer)
     /// A failure before any response head.
     case failure(TransferFailure)
     /// A body that the test itself feeds.
@@ -88,6 +90,10 @@ package final class ScriptedOrigin: Origin {
             await gate.opened()
             if Task.isCancelled { throw .cancelled }
             return try await reply(answer)
+        case .again(let answer):
+            var reply = try await reply(answer)
+            reply.wire = WireEvidence(bytesSent: 1, isFreshConnection: true, isRepeated: true)
+            return reply
         case .failure(let failure): throw failure
         case .live(let head, let body, let length): return OriginReply(head: head, length: length, body: body)
         case .answer(let head, let pieces):

@@ -7,9 +7,12 @@ package struct WireEvidence: Hashable, Sendable {
     /// True if the connection was opened for this request: on a reused one, a close before the answer proves nothing
     /// (docs/outbox.md#evidence).
     package var isFreshConnection: Bool
+    /// True if the request was sent again because its first connection died: the first sending may have been applied.
+    package var isRepeated: Bool
 
-    package init(bytesSent: Int64, isFreshConnection: Bool) {
+    package init(bytesSent: Int64, isFreshConnection: Bool, isRepeated: Bool = false) {
         self.bytesSent = bytesSent
         self.isFreshConnection = isFreshConnection
+        self.isRepeated = isRepeated
     }
 }

@@ -43,6 +43,13 @@ extension Resource {
         JSONPointer.place(items).get(in: body)?.array.flatMap(identified)?.map(\.id)
     }
 
+    /// True if every id in the body of the collection, or of an item, is a number; nil where none is shown.
+    package func idsAreNumbers(in body: JSONValue) -> Bool? {
+        let objects = JSONPointer.place(items).get(in: body)?.array ?? [JSONPointer.place(envelope).get(in: body) ?? body]
+        let ids = objects.compactMap { JSONPointer.place(id).get(in: $0) }
+        return ids.isEmpty ? nil : ids.allSatisfy { if case .number = $0 { true } else { false } }
+    }
+
     /// Returns an item's body with its object replaced.
     ///
     /// - Returns: nil when the cached body does not match this resource's description, or has members that the new object lacks: lists

@@ -30,18 +30,17 @@ extension OutboundWrites {
         for field in secrets { question.fields.append(field) }
         do throws(TransferFailure) {
             let answer = try await upstreams.send(question, body: .none, upstream: upstream)
-            let read = try? await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
             let skew = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }.map { clockSkew(at: $0) } ?? .zero
-            switch answer.head.status {
-            case 200:
-                guard let read, read.isWhole else { return .refused(status: 200) }
-                let side = Conflict.Side(
-                    body: Array(read.bytes.readableBytesView), contentType: answer.head.fields[.contentType],
-                    etag: answer.head.fields[.eTag])
-                return .shown(.present(side, answer.head), skew: skew)
-            case 404, 410: return .shown(.gone, skew: skew)
-            case let status: return .refused(status: status)
+            guard answer.head.status == 200 else {
+                _ = try? await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
+                return [404, 410].contains(answer.head.status) ? .shown(.gone, skew: skew) : .refused(status: answer.head.status)
             }
+            // A body that breaks off is no state of the entity.
+            let read = try await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
+            guard read.isWhole else { return .refused(status: 200) }
+            let side = Conflict.Side(
+                body: Array(read.bytes.readableBytesView), contentType: answer.head.fields[.contentType], etag: answer.head.fields[.eTag])
+            return .shown(.present(side, answer.head), skew: skew)
         } catch {
             return .failed(error)
         }

@@ -64,3 +64,49 @@ struct ListedItems: Sendable {
         return Vary.mayStandIn(lookup.forOwner(list, selecting: selecting), for: selecting)
     }
 }
+
+// MARK: the type of ids
+
+extension EntryLookup {
+    /// The maximum number of copies that are searched for ids.
+    private static let idLimit = 4
+
+    /// Returns the id and the URL of the item that a create has made, as `ServerID.inAnswer`. Where `Location` alone shows the id, it has
+    /// the type that the ids of the collection have in the client's copies.
+    func created(
+        by head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?, partition: String?
+    ) async -> ServerMapping? {
+        let text = ServerID.inAnswer(head, body: body, to: request, resource: resource)
+        let number = ServerID.inAnswer(head, body: body, to: request, resource: resource, idsAreNumbers: true)
+        guard text != number, let resource, await idsAreNumbers(below: request, resource: resource, partition: partition) else {
+            return text
+        }
+        return number
+    }
+
+    /// True if a stored list of the collection shows numbers only, or, where none is stored, its stored items do.
+    private func idsAreNumbers(below request: RequestHead, resource: Resource, partition: String?) async -> Bool {
+        let readable = StoragePartition.readable(by: partition)
+        let path = request.path.hasSuffix("/") ? String(request.path.dropLast()) : request.path
+        let collection = request.origin.url + path
+        for url in [collection, collection + "/"] {
+            if let known = await idsAreNumbers(at: url, in: readable, resource: resource) { return known }
+        }
+        for partition in readable {
+            for url in ((try? await cache.urls(prefix: collection + "/", in: partition)) ?? []).sorted().suffix(Self.idLimit) {
+                if let known = await idsAreNumbers(at: url, in: readable, resource: resource) { return known }
+            }
+        }
+        return false
+    }
+
+    private func idsAreNumbers(at url: String, in readable: [StoragePartition], resource: Resource) async -> Bool? {
+        for copy in (try? await cache.copies(ofPath: url, in: readable, limit: Self.idLimit)) ?? [] where copy.response.head.status == 200 {
+            guard let bytes = try? await content(of: copy, limit: OwnWriteEffects.representationLimit),
+                let known = (try? JSONValue.parse(bytes)).flatMap({ resource.idsAreNumbers(in: $0) })
+            else { continue }
+            return known
+        }
+        return nil
+    }
+}

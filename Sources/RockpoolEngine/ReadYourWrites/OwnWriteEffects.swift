@@ -44,6 +44,11 @@ final class OwnWriteEffects: Sendable {
         write.entity = plan.entity
         write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
+        if write.created != nil {
+            let created = await reads.lookup.created(
+                by: write.answer, body: write.answerBody ?? [], to: write.request, resource: write.entity?.resource, partition: partition)
+            write.idsAreNumbers = created?.id.isNumber == true
+        }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")
         let effect = Effect(write: write, plan: plan, places: OwnWritePlaces(write), partition: partition, sentAt: sentAt)
         guard let group = await turns.enter(effect, key: turn) else { return }
@@ -259,7 +264,8 @@ final class OwnWriteEffects: Sendable {
             head: ResponseHead(status: 200, fields: fields), requestFields: copy?.response.requestFields ?? [:],
             requestTime: writer.sentAt, responseTime: now(), category: category(of: copy, write.request),
             assignedTTL: copy?.response.assignedTTL)
-        response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
+        // What was read after the write is not folded into again, although both may fall into one millisecond.
+        response.ownWrite = OwnWriteMark(at: write.evidence == .read ? now() + .milliseconds(1) : now(), isIncluded: true)
         response.isInvalidated = true
         let key = copy.map { CacheKey($0.key, in: writer.partition) }
         try await put(

@@ -173,7 +173,8 @@ final class Pusher: Sendable {
             of: operation, after: batchOutcome, body: body, context: context, now: now(), random: .random(in: 0..<1))
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = active.routes.plan(for: operation.request).entity?.resource
-            change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
+            change.mapping = await outbound.reads.lookup.created(
+                by: head, body: answer, to: operation.request, resource: resource, partition: operation.principal)
         }
         do {
             let finished = try await notifier.effectsUnderWay.during(operation) {

@@ -4,28 +4,38 @@ import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 extension Replayer {
     func look(_ id: String) async throws -> ReplayMachine.Event {
         guard let operation = try await data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
-        return .looked(operation, await effect(of: operation))
+        let (effect, shown) = await effect(of: operation)
+        if case .present(let mapping) = effect {
+            var found = shown
+            // A list may show less of an item than the item itself.
+            if let mapping { found = await lostAnswers.read(mapping.url, of: operation) }
+            attempts.withLock { [found] in $0[id, default: SentAttempt()].found = found }
+        }
+        return .looked(operation, effect)
     }
 
-    private func effect(of operation: QueuedWrite) async -> ObservedEffect {
+    /// - Returns: the effect, and what the upstream has answered.
+    private func effect(of operation: QueuedWrite) async -> (ObservedEffect, OperationResult?) {
         guard let upstream = active.routes.upstream(named: operation.upstream),
             let outgoing = try? await outbound.outgoing(operation, to: upstream),
             let resource = outgoing.resource, let content = try? data.content(of: operation.body),
             let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
-        else { return .unknown }
+        else { return (.unknown, nil) }
         let known = await knownItems(of: outgoing.head, operation: operation)
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
-        guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return .unknown }
+        guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return (.unknown, nil) }
         let (head, body) = await answer.beginning()
-        return search.judge(head, body: body) { id in
+        let effect = search.judge(head, body: body) { id in
             known?.contains(id) != false
                 || data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
         }
+        return (effect, OperationResult(head: head, body: body))
     }
 
     /// Returns the ids of the collection as cached before the operation was first sent, which cannot include the created item. Nil without

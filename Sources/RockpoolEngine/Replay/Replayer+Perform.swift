@@ -56,7 +56,8 @@ extension Replayer {
         }
         return try await notifier.effectsUnderWay.during(operation) {
             let moved = try await data.move(id: id, by: disposition, from: from, now: now())
-            await noteFound(moved, mapping: disposition.mapping)
+            let found = attempts.withLock { $0.removeValue(forKey: id)?.found }
+            await lostAnswers.note(moved, mapping: disposition.mapping, shown: found)
             return moved
         }
     }
@@ -87,9 +88,9 @@ extension Replayer {
                     if finished.state == .delivered { await rebase(after: finished, sending: sending) }
                     // A part of a refused 207 may have been applied.
                     if finished.reason == .probed {
-                        await noteFound(finished, mapping: disposition.mapping)
+                        await lostAnswers.note(finished, mapping: disposition.mapping, shown: sending.found)
                     } else if finished.state == .delivered || answer.status == 207 {
-                        await noteEffect(of: finished, sending: sending)
+                        await noteEffect(of: finished, sending: sending, mapping: disposition.mapping)
                     }
                 }
                 FailPoint.projected.reached()
@@ -110,26 +111,17 @@ extension Replayer {
 
 extension Replayer {
     /// Works a delivered write into the copies of its principal, as a live one.
-    private func noteEffect(of operation: QueuedWrite, sending: SentAttempt) async {
+    private func noteEffect(of operation: QueuedWrite, sending: SentAttempt, mapping: ServerMapping?) async {
         guard let head = sending.head, let result = sending.result, let upstream = active.routes.upstream(named: operation.upstream)
         else { return }
-        let write = AnsweredWrite(
+        var write = AnsweredWrite(
             request: head, body: sending.body, answer: result.head, answerBody: result.body)
+        await lostAnswers.complete(&write, of: operation, sending: sending, mapping: mapping)
         let identity = credentials.identity(of: head, rule: upstream.identity)
         await effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? now())
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)
         }
-    }
-
-    /// Works a delivered write without an answer into the copies of its principal: as the upstream's answer without a body.
-    private func noteFound(_ operation: QueuedWrite, mapping: ServerMapping?) async {
-        guard let bare = try? await outbound.bare(operation) else { return }
-        var answer = ResponseHead(status: operation.request.method == .post ? 201 : 204)
-        answer.fields[.location] = mapping?.url
-        let write = AnsweredWrite(request: bare.head, body: Array(bare.body), answer: answer, answerBody: [])
-        await updates.invalidate(after: answer, to: bare.head)
-        await effects.note(write, partition: operation.principal, sentAt: now())
     }
 
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).

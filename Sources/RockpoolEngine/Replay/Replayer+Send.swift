@@ -52,7 +52,8 @@ extension Replayer {
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
-            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
+            mapping = await lookup.created(
+                by: head, body: received, to: outgoing.head, resource: outgoing.resource, partition: operation.principal)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
     }
@@ -114,7 +115,9 @@ extension Replayer {
         guard let sequence = operation.baseSequence,
             let earlier = try await data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await data.base(of: operation.sequence).map { ($0, false) } }
-        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields) else { return nil }
+        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
+            (try? JSONValue.parse(result.body)) != nil
+        else { return nil }
         let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
         return (side, true)
     }
@@ -150,6 +153,10 @@ extension Replayer {
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
                 FailPoint.answerHeadRead.reached()
+                if let failure = answer.lostBefore {
+                    answer.body.abandon()
+                    throw failure
+                }
                 let (answered, body) = await answer.beginning()
                 guard turn < Self.redirectLimit, let target = answered.sameRequestElsewhere(from: head) else {
                     return (.answered(answered), body, answer.wire)

@@ -81,6 +81,8 @@ package final class Replayer: Service {
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
+    var lostAnswers: LostAnswers { LostAnswers(active: active, outbound: outbound, effects: effects, updates: updates, now: now) }
+
     var duty: FleetDuty { FleetDuty(data: data, renewal: renewal, active: active) }
 
     /// Returns an operation as it is in the machine.

@@ -18,6 +18,8 @@ struct SentAttempt: Sendable {
     var before: StateBeforeAction?
     /// The action as it was sent; nil where later writes need not follow it.
     var outgoing: OutboundWrite?
+    /// The entity as the look showed it that has found the write's effect; nil otherwise.
+    var found: OperationResult?
 
     init() {}
 

@@ -37,3 +37,12 @@ package struct OriginReply: Sendable {
         self.clock = clock
     }
 }
+
+extension OriginReply {
+    /// The lost answer that a refusal hides: the request was sent twice, because its first connection died, so that its condition may be
+    /// refused by its own effect. Nil for any other answer.
+    var lostBefore: TransferFailure? {
+        guard wire?.isRepeated == true, head.status == 409 || head.status == 412 else { return nil }
+        return TransferFailure(kind: .reset, sent: .yes, detail: "sent twice, and \(head.status) to the second", wire: wire)
+    }
+}

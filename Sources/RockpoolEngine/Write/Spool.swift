@@ -7,12 +7,14 @@ import RockpoolStore
 enum Spool {
     /// The size in bytes above which a body becomes a file (docs/outbox.md#files).
     static let memoryLimit = Int.mib(1)
+    /// The size in bytes up to which a trial of an absent upstream holds a body of unknown length: if nothing of it is sent, it is queued.
+    private static let trialLimit = Int.mib(16)
 
     enum Outcome {
         case whole(Whole)
         /// The body cannot be stored, but the upstream is reachable: the body is streamed through, and the problem is the reply if that
-        /// fails.
-        case passing(OutboundRequest.Body, orElse: Problem)
+        /// fails. `held` is the same body where it can be queued if none of it is taken.
+        case passing(OutboundRequest.Body, orElse: Problem, held: HeldBody? = nil)
         case refused(Problem)
     }
 
@@ -38,22 +40,26 @@ enum Spool {
         func discard() { data?.discard(stored) }
     }
 
+    /// - Parameter isTrial: true if the upstream is away, and this request may try it.
     /// - Throws: the failure that interrupted the body.
     static func read(
-        _ exchange: Exchange, limit: ByteCount, isReachable: Bool, into data: DataStore
+        _ exchange: Exchange, limit: ByteCount, isReachable: Bool, isTrial: Bool, into data: DataStore
     ) async throws(TransferFailure) -> Outcome {
         guard let body = exchange.body else { return .whole(Whole(ByteBuffer())) }
         if let length = exchange.bodyLength, length > limit.bytes {
             return isReachable ? .passing(.stream(body, length: length), orElse: tooLarge(limit)) : .refused(tooLarge(limit))
         }
         var bytes = ByteBuffer()
+        let held = isTrial && exchange.bodyLength == nil ? trialLimit : memoryLimit
         while var chunk = try await body.next() {
             bytes.writeBuffer(&chunk)
             let isTooLarge = bytes.readableBytes > limit.bytes
-            guard isTooLarge || bytes.readableBytes > memoryLimit else { continue }
+            guard isTooLarge || bytes.readableBytes > held else { continue }
             // The length is unknown and the body is already large: while the upstream is reachable, stream it instead of storing it.
             if exchange.bodyLength == nil, isReachable {
-                return .passing(.stream(BodyPipe(bytes, then: body), length: nil), orElse: tooLarge(limit))
+                if isTooLarge { return .passing(.stream(BodyPipe(bytes, then: body), length: nil), orElse: tooLarge(limit)) }
+                let held = HeldBody(bytes, then: body)
+                return .passing(.stream(held.passed(), length: nil), orElse: unsized, held: held)
             }
             if isTooLarge {
                 body.abandon()
@@ -61,7 +67,14 @@ enum Spool {
             }
             return try await readBlob(bytes, body: body, length: exchange.bodyLength, limit: limit, isReachable: isReachable, data: data)
         }
-        return .whole(Whole(bytes))
+        guard bytes.readableBytes > memoryLimit else { return .whole(Whole(bytes)) }
+        return try await readBlob(bytes, body: body, length: nil, limit: limit, isReachable: isReachable, data: data)
+    }
+
+    /// Stores a body that was to be passed on, and of which nothing was taken.
+    /// - Throws: the failure that interrupted the body.
+    static func keep(_ held: HeldBody, limit: ByteCount, into data: DataStore) async throws(TransferFailure) -> Outcome {
+        try await readBlob(held.start, body: held.rest, length: nil, limit: limit, isReachable: false, data: data)
     }
 
     private static func readBlob(
@@ -96,6 +109,11 @@ enum Spool {
     }
 
     private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body; \(Problem.roomAdvice)")
+
+    /// The refusal of a body that was passed on as it came, and of which nothing is kept.
+    private static let unsized = Problem(
+        .notQueueable, detail: "the upstream cannot be reached; a body without Content-Length is queued once that is known: send it again",
+        retryAfter: 5)
 
     /// The refusal of a body that could only be passed through, while its upstream is unreachable.
     static func tooLarge(_ limit: ByteCount) -> Problem {

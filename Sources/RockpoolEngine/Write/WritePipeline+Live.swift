@@ -7,6 +7,7 @@ import RockpoolStore
 extension WritePipeline {
     /// Sends a write while its client waits.
     /// - Returns: nil if the upstream has refused the condition that Rockpool added.
+    /// - Throws: `TransferFailure`, also where the condition may be refused by an earlier sending of this request.
     func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
@@ -16,6 +17,10 @@ extension WritePipeline {
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream: upstream)
+        if answer.head.status == 412, let failure = answer.lostBefore {
+            answer.body.abandon()
+            throw failure
+        }
         if draft.condition != nil, answer.head.status == 412 {
             answer.body.abandon()
             return nil
@@ -43,15 +48,17 @@ extension WritePipeline {
     private static let answerLimit = Int.mib(1)
 
     /// Returns the answer with its body in memory if it may be the representation of the write's entity or
-    /// report a failure, and the body's bytes.
-    private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
+    /// report a failure, and the body's bytes; `brokeOff` if they ended too early.
+    private func collected(
+        _ answer: OriginReply, context: RequestContext
+    ) async -> (answer: OriginReply, received: [UInt8]?, brokeOff: Bool) {
         let mayRepresent =
             [200, 201].contains(answer.head.status)
             && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
             && (context.plan.entity?.resource != nil || context.request.method == .put)
         guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
             mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
-        else { return (answer, nil) }
+        else { return (answer, nil, false) }
         var (answer, bytes) = (answer, ByteBuffer())
         let source = answer.body
         do throws(TransferFailure) {
@@ -59,15 +66,15 @@ extension WritePipeline {
                 bytes.writeBuffer(&chunk)
                 guard bytes.readableBytes <= Self.answerLimit else {
                     answer.body = BodyPipe(bytes, then: source)
-                    return (answer, nil)
+                    return (answer, nil, false)
                 }
             }
         } catch {
             answer.body = BodyPipe(bytes, then: BodyPipe(broken: error))
-            return (answer, nil)
+            return (answer, nil, true)
         }
         answer.body = BodyPipe(whole: bytes)
-        return (answer, Array(bytes.readableBytesView))
+        return (answer, Array(bytes.readableBytesView), false)
     }
 
     /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
@@ -77,7 +84,7 @@ extension WritePipeline {
     func relay(
         _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
     ) async -> Reply {
-        let (answer, received) = await collected(answer, context: context)
+        let (answer, received, brokeOff) = await collected(answer, context: context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)
@@ -85,6 +92,11 @@ extension WritePipeline {
         var write = AnsweredWrite(
             request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })
         write.success = context.plan.success
+        if brokeOff, context.request.method != .delete, let entity = context.plan.entity, entity.resource != nil, entity.isItem,
+            entity.action == nil, let upstream = context.plan.upstream
+        {
+            write.take(await upstreams.item(after: request, at: upstream))
+        }
         await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
         if let upstream = context.plan.upstream?.name, context.plan.entity?.resource == nil {
             let length = body.map { Int64($0.count) } ?? context.exchange.bodyLength ?? 0

@@ -60,9 +60,11 @@ extension WritePipeline {
     }
 
     /// Forwards a write that may not, or cannot, be queued.
-    /// - Parameter problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
+    /// - Parameters:
+    ///   - problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
+    ///   - held: The same body; the write is queued after all if its upstream is unreachable and has taken none of it.
     func pass(
-        _ context: inout RequestContext, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil
+        _ context: inout RequestContext, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil, held: HeldBody? = nil
     ) async -> Reply {
         let streamed = context.exchange.body.map { OutboundRequest.Body.stream($0, length: context.exchange.bodyLength) } ?? .none
         let isRepeatable = context.request.method.isIdempotent
@@ -74,6 +76,7 @@ extension WritePipeline {
             var head = context.request
             head.acceptReadable(context.plan)
             let answer = try await reads.fetch(head, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
+            held?.settle()
             let bytes: [UInt8]? =
                 switch body {
                 case .bytes(let bytes)?: Array(bytes.readableBytesView)
@@ -82,10 +85,19 @@ extension WritePipeline {
                 }
             return await relay(answer, to: context.request, body: bytes, sentAt: sentAt, context: &context)
         } catch {
-            guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
+            guard let upstream = context.plan.upstream, error.sent == .no, error.kind != .tls, error.kind != .denied else {
+                held?.settle()
                 return context.unanswered(error, offlineMiss: false)
             }
             context.noteFailure(error)
+            if let held, held.takeBack() {
+                switch try? await Spool.keep(held, limit: upstream.queue.maxBody, into: data) {
+                case .whole(let body)?: return await write(&context, body: body, upstream: upstream)
+                case .refused(let problem)?: return refuse(problem, context: &context)
+                case .passing?, nil: return refuse(Problem(.badRequest, detail: "the request body broke off"), context: &context)
+                }
+            }
+            held?.settle()
             let mayNever = context.plan.route?.queue == .never || context.wishes.policy != .queue
             var refusal = problem ?? unqueued(because: mayNever ? nil : QueueObstacle.of(context.request), for: context)
             if let reason = context.plan.obstacleToQueueing, problem == nil { refusal.detail += ": \(reason)" }

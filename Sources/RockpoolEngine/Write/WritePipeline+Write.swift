@@ -25,7 +25,7 @@ extension WritePipeline {
         do {
             switch try await Spool.read(
                 context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),
-                into: data)
+                isTrial: context.permission == .trial, into: data)
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
@@ -33,8 +33,8 @@ extension WritePipeline {
                     return await passUnqueued(spooled, because: obstacle, for: &context)
                 }
                 return await write(&context, body: spooled, upstream: upstream)
-            case .passing(let rest, let problem):
-                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
+            case .passing(let rest, let problem, let held):
+                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem, held: held)
             case .refused(let problem): return refuse(problem, context: &context)
             }
         } catch {
@@ -49,7 +49,7 @@ extension WritePipeline {
         return obstacle == .graphQL && context.plan.route?.isReadByBody == true ? nil : obstacle
     }
 
-    private func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
+    func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
         do {
             var draft = try await draft(context, body: body, upstream: upstream)
             guard draft.operation.keyIsClients else {
@@ -177,7 +177,7 @@ extension WritePipeline {
             return refuse(problem, context: &context)
         }
         let optimistic =
-            context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
+            context.wishes.respondsAsync || blocking != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -201,10 +201,12 @@ extension WritePipeline {
         context.trace.record(.enqueued(operation: stored.id))
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
-        if let optimistic { return reply(optimistic, to: stored, context: context).naming(data.holder(of: stored)) }
+        if merge == nil, let optimistic { return reply(optimistic, to: stored, context: context).naming(data.holder(of: stored)) }
         let form = QueuedReply(to: context.original, route: context.plan.route)
         if let merge, let settled = await settled(stored.id, within: merge) {
-            guard settled.state == .delivered, let result = settled.result else {
+            // Its own effect, or an equal change: the last answer refused the write.
+            if settled.reason == .probed, let optimistic { return reply(optimistic, to: settled, context: context) }
+            guard settled.state == .delivered, settled.reason != .probed, let result = settled.result else {
                 return await accepted(settled, form: form, trace: context.trace)
             }
             var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
@@ -285,13 +287,15 @@ extension WritePipeline {
         return reply
     }
 
-    /// Returns the operation once it has ended, is dead or is in conflict; nil when `wait` is over before.
+    /// Returns the operation once it has ended, is dead or is in a conflict that a person must decide; nil when `wait` is over before.
     private func settled(_ id: String, within wait: Duration) async -> QueuedWrite? {
         let deadline = ContinuousClock.now + wait
         while true {
             let version = events.version
             guard let operation = try? await data.operation(id: id) else { return nil }
-            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
+            if operation.state.hasEnded || operation.state == .dead { return operation }
+            let undecided = operation.state == .conflicted ? try? await data.unexaminedConflicts() : []
+            if operation.state == .conflicted, undecided?.contains(where: { $0.id == id }) != true { return operation }
             guard await events.change(after: version, before: deadline) else { return nil }
         }
     }

@@ -18,6 +18,8 @@ final class Transfer: @unchecked Sendable {
     var connection: ConnectionEnds?
     /// True if its connection had data before the request was sent, so that the transfer begins again on a new one.
     private(set) var needsAnother = false
+    /// True if libcurl has sent the request on another connection before.
+    private var isRepeated = false
     private var session: TLSSession?
     /// The thread that tracks `connection`. Set when the transfer is prepared.
     weak var thread: CurlThread?
@@ -150,6 +152,7 @@ final class Transfer: @unchecked Sendable {
     /// Called when libcurl has a connection for the request, new or reused, and sends it next.
     /// - Returns: false if the request must not be sent on it.
     func connected(_ ends: ConnectionEnds) -> Bool {
+        if connection != nil { isRepeated = true }
         guard thread?.give(ends, to: self) == false else { return true }
         needsAnother = true
         return false
@@ -238,7 +241,7 @@ final class Transfer: @unchecked Sendable {
     private var wire: WireEvidence? {
         guard let easy else { return nil }
         let sent = Int64(easy.number(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
-        return WireEvidence(bytesSent: sent, isFreshConnection: easy.number(CURLINFO_NUM_CONNECTS) > 0)
+        return WireEvidence(bytesSent: sent, isFreshConnection: easy.number(CURLINFO_NUM_CONNECTS) > 0, isRepeated: isRepeated)
     }
 
     private var evidence: CurlFailure.Evidence {

@@ -106,7 +106,7 @@ package final class CacheStore: Sendable {
         // The mark proves nothing without the database: bodies may have been added after both were deleted.
         let isWhole = FileStatus.of(path) != nil && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         var stoppedCleanly = isNew || (isMarked && isWhole)
-        let database: StoreDatabase
+        var database: StoreDatabase
         do {
             if FileStatus.of(condemnation(in: directory)) != nil { throw DatabaseRefusal.corrupt("damage was found in it before") }
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit, checksPages: false)
@@ -119,8 +119,14 @@ package final class CacheStore: Sendable {
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
             stoppedCleanly = false
         }
+        // What is kept free for the log follows the limit that holds: a small disk would have room for little else.
+        let limit = startLimit(of: database, in: directory, settings)
+        if StoreDatabase.checkpointFrames(for: limit) < database.checkpointFrames {
+            try database.pool.close()
+            database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: limit, checksPages: false)
+        }
         let store = try CacheStore(
-            directory: directory, settings: settings, categories: categories, seal: seal, clock: clock, logger: logger,
+            directory: directory, settings: settings, limit: limit, categories: categories, seal: seal, clock: clock, logger: logger,
             database: database, lock: lock, isSweeping: !stoppedCleanly)
         store.counters.withLock { $0.tidied = temporaries }
         if !stoppedCleanly {
@@ -132,11 +138,11 @@ package final class CacheStore: Sendable {
     }
 
     private init(
-        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal,
+        directory: String, settings: StorageSettings, limit: ByteCount, categories: [CacheCategory], seal: BodySeal,
         clock: @escaping @Sendable () -> Timestamp,
         logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
-        let groupWeight = min(.mib(4), max(.kib(256), settings.cacheLimit.bytes / 64))
+        let groupWeight = min(.mib(4), max(.kib(256), limit.bytes / 64))
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
         let bodies = BodyFiles(root: "\(directory)/bodies", footprint: footprint)
         self.directory = directory

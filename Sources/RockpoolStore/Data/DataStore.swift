@@ -139,6 +139,7 @@ package final class DataStore: Sendable {
         self.footprint = footprint
         reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
         lanes = FileLanes(label: "rockpool.data.files")
+        let hadKey = FileStatus.of("\(directory)/install-key") != nil
         installKey = try Secrets.installKey(in: directory)
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
@@ -158,6 +159,7 @@ package final class DataStore: Sendable {
         let now = clock()
         // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
+        var ofLostOwners = 0
         let unused = try database.pool.writeWithoutTransaction { db in
             footprint.measure(in: db)
             var unused: [String] = []
@@ -167,6 +169,7 @@ package final class DataStore: Sendable {
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
+                ofLostOwners = try Self.noteKey(installKey, isNew: !hadKey, in: db, now: now)
                 // In a fleet, both belong to a transaction of the fleet.
                 if replica == nil { try Self.recover(in: db, now: now) }
                 try ShareSums.begin(in: db, with: sums)
@@ -182,6 +185,7 @@ package final class DataStore: Sendable {
             }
             return unused
         }
+        Self.warn(ofLostOwners: ofLostOwners, in: directory, logger: logger)
         for name in unused {
             let allocated = FileStatus.of(blobPath(name))?.allocated ?? 0
             if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }

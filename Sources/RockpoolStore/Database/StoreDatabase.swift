@@ -40,6 +40,9 @@ struct StoreDatabase: Sendable {
     /// Pages that one incremental vacuum step moves: half as many as a checkpoint copies.
     var pagesPerStep: Int { max(16, checkpointFrames / 2) }
 
+    /// Returns the number of frames for a directory with this limit.
+    static func checkpointFrames(for limit: ByteCount) -> Int { Int(min(1000, max(32, limit.bytes / 64 / pageSize))) }
+
     /// Opens or creates the file. A non-empty log means that the last stop was not clean; then the pages are checked.
     ///
     /// - Parameter stoppedCleanly: other evidence about the last stop; false forces the page check.
@@ -49,7 +52,7 @@ struct StoreDatabase: Sendable {
     init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true, checksPages: Bool = true) throws {
         self.path = path
         _ = Self.keepsJournalsInMemory
-        checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
+        checkpointFrames = Self.checkpointFrames(for: limit)
         let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
             // SQLite deletes a log that lies beside an empty or missing database file, and the commits in it. SQLite itself never leaves

@@ -59,3 +59,42 @@ struct MemberVersionTests {
         #expect(try await pool.states() == [.delivered, .delivered])
     }
 }
+
+/// Creates with answers that show the new id in `Location` only: it has the type of the collection's ids (docs/outbox.md#local-ids).
+@Suite(.timeLimit(.minutes(1)))
+struct NumericIDTests {
+    private static func located(_ id: String) -> ScriptedAnswer { .status(201, [.location: "/notes/\(id)"]) }
+
+    private func holding(_ target: String, _ body: String) async throws -> ScriptedEngine {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.origin.next(.json(body))
+        await pool.ask(.get, target)
+        pool.clock.advance(by: .seconds(1))
+        return pool
+    }
+
+    @Test(arguments: [
+        ("/notes", #"[{"id":50},{"id":51}]"#, "62", #"{"parent":62}"#), ("/notes/50", #"{"id":50}"#, "62", #"{"parent":62}"#),
+        ("/notes", #"[{"id":50},{"id":"x"}]"#, "62", #"{"parent":"62"}"#), ("/notes", #"[{"id":"50"}]"#, "62", #"{"parent":"62"}"#),
+        ("/notes", "[]", "62", #"{"parent":"62"}"#), ("/notes", #"[{"id":50}]"#, "x62", #"{"parent":"x62"}"#),
+        ("/notes", #"[{"id":50}]"#, "062", #"{"parent":"062"}"#),
+    ])
+    func aReferenceHasTheTypeOfTheStoredIDs(target: String, body: String, id: String, sent: String) async throws {
+        let pool = try await holding(target, body)
+        pool.goOffline()
+        let local = try #require(await pool.tell(.post, "/notes", #"{"a":0}"#)["Rockpool-Local-Id"])
+        await pool.tell(.post, "/notes", #"{"parent":"\#(local)"}"#)
+        await pool.replay(Self.located(id), Self.located("99"))
+        #expect(pool.origin.sent.last?.text == sent)
+    }
+
+    @Test func listsShowOneTypeAfterALiveCreate() async throws {
+        let pool = try await holding("/notes", #"[{"id":50}]"#)
+        pool.origin.next(Self.located("61"))
+        #expect(await pool.tell(.post, "/notes", #"{"a":0}"#).status == 201)
+        pool.goOffline()
+        let shown = try #require(await pool.ask(.get, "/notes").json.array)
+        #expect(shown.map { $0.object?["id"] } == [.number(JSONNumber(50)), .number(JSONNumber(61))])
+        #expect(await pool.ask(.get, "/notes/61").json.object?["id"] == .number(JSONNumber(61)))
+    }
+}

@@ -142,6 +142,35 @@ struct WriteTests {
         #expect(try await pool.operations().isEmpty)
     }
 
+    /// docs/outbox.md#reachability: after a quick failure, one request per second may try the upstream.
+    @Test(arguments: [(1 << 20) + 3, 9 << 20])
+    func aTrialKeepsABodyOfUnknownLength(size: Int) async throws {
+        let pool = try ScriptedEngine(rule: { _ in .refused })
+        await pool.ask(.put, "/a", body: "x")
+        let upload = { (path: String) in
+            let request = RequestHead(method: .put, origin: .notes, target: path)
+            return await pool.ask(
+                Exchange(request: request, body: BodyPipe(whole: ByteBuffer(repeating: 7, count: size)), bodyLength: nil))
+        }
+        pool.clock.advance(by: .seconds(2))
+        #expect(await upload("/b").status == 202)
+        #expect(pool.origin.lines == ["PUT /a", "PUT /b"], "it has tried the upstream")
+        #expect(try await pool.operations().contains { $0.body.length == Int64(size) })
+        pool.clock.advance(by: .seconds(2))
+        pool.origin.answers { .status(201, [:], "\($0.body.count)") }
+        #expect(await upload("/c").body == "\(size)")
+    }
+
+    /// A body that was passed on as it came, and of which a part is gone, is not too large because the upstream has just left.
+    @Test func whatWasPassedOnIsNotCalledTooLarge() async throws {
+        let pool = try ScriptedEngine(rule: { _ in .refused })
+        let body = BodyPipe(whole: ByteBuffer(repeating: 7, count: (1 << 20) + 3))
+        let refused = await pool.ask(
+            Exchange(request: RequestHead(method: .put, origin: .notes, target: "/a"), body: body, bodyLength: nil))
+        #expect(refused.status == 503 && refused["Retry-After"] == "5")
+        #expect(refused.json["type"] == "urn:rockpool:problem:not-queueable")
+    }
+
     @Test func aBodyThatBreaksOffOnTheWayInGoesNowhere() async throws {
         let pool = try ScriptedEngine()
         let body = BodyPipe()

@@ -294,6 +294,23 @@ struct CurlOriginTests {
         #expect(heads.connections == connections)
     }
 
+    /// The first sending may have been applied.
+    @Test func aRequestThatIsSentAgainSaysSo() async throws {
+        let heads = Heads()
+        let server = try await RawServer.start { connection in
+            while true {
+                heads.add(try await connection.read(through: "\r\n\r\n"))
+                // The first connection dies with the second request.
+                if heads.all.count == 2 { return }
+                try await connection.send(Self.ok)
+            }
+        }
+        let first = try await curl.send(OutboundRequest(head: head(server)))
+        _ = try await text(first)
+        let second = try await curl.send(OutboundRequest(head: head(server)))
+        #expect(heads.all.count == 3 && first.wire?.isRepeated == false && second.wire?.isRepeated == true)
+    }
+
     @Test func theEnvironmentsProxiesAreIgnored() async throws {
         let (heads, wrong) = (Heads(), Heads())
         let (server, proxy) = (try await server(heads), try await server(wrong))

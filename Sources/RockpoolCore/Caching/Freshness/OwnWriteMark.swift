@@ -24,8 +24,9 @@ extension StoredResponse {
         return max(requestTime, ownWrite.at)
     }
 
-    /// True if the copy is a representation that a client may have seen last: not one that a write has made out of date.
-    package var isKnownState: Bool { head.status == 200 && part == nil && (ownWrite?.isIncluded ?? !isInvalidated) }
+    /// True if the copy is a representation that its client may have seen last: not one that an own write has made out of date. The write
+    /// of another client only demands that the copy is validated.
+    package var isKnownState: Bool { head.status == 200 && part == nil && !isDirty }
 
     /// True if the copy lacks the effect of an own write.
     package var isDirty: Bool { ownWrite.map { !$0.isIncluded } ?? false }

@@ -14,6 +14,20 @@ package struct AnsweredWrite: Sendable {
     package var entity: EntityMatch?
     /// The declared condition of success; nil without one.
     package var success: SuccessRule?
+    /// True if the collection's ids are known to be numbers, as `ServerID.inAnswer` uses it.
+    package var idsAreNumbers = false
+    /// What shows the entity's state after the write.
+    package var evidence = Evidence.answer
+
+    /// What shows the state of an entity after a write.
+    package enum Evidence: Hashable, Sendable {
+        /// The answer, or the request where the answer is no representation.
+        case answer
+        /// A read of the entity after the write, which stands in for an answer that was lost.
+        case read
+        /// Nothing: the answer was lost, and the entity could not be read.
+        case nothing
+    }
 
     /// Creates the record of an answered write.
     package init(request: RequestHead, body: [UInt8]?, answer: ResponseHead, answerBody: [UInt8]?, entity: EntityMatch? = nil) {
@@ -28,7 +42,7 @@ package struct AnsweredWrite: Sendable {
     package enum Outcome: Hashable, Sendable {
         /// The upstream refused the write: nothing has changed.
         case none
-        /// The upstream refused a part of the write (207): copies are older than it, and none includes it.
+        /// The upstream refused a part of the write (207), or the state after it is not known: copies are older than it.
         case partial
         /// The upstream has applied the write.
         case applied
@@ -38,7 +52,10 @@ package struct AnsweredWrite: Sendable {
 
     /// Returns what the status says about the entity (RFC 9110 §15). A redirect other than 303 moves the request elsewhere.
     package var outcome: Outcome {
-        if let failure = AnswerFailure.of(answer, body: answerBody, by: success) { return failure.isPartial ? .partial : .none }
+        if evidence == .nothing { return .partial }
+        if evidence == .answer, let failure = AnswerFailure.of(answer, body: answerBody, by: success) {
+            return failure.isPartial ? .partial : .none
+        }
         return switch answer.status {
         case 200...299, 303: .applied
         case 404 where request.method != .post, 410 where request.method != .post: .absent
@@ -83,6 +100,6 @@ package struct AnsweredWrite: Sendable {
     package var created: ServerMapping? {
         guard outcome == .applied, request.method == .post, entity?.action == nil, entity?.isItem != true else { return nil }
         guard let answerBody = answerBody ?? (answer.fields.contains(.location) ? [] : nil) else { return nil }
-        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource)
+        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource, idsAreNumbers: idsAreNumbers)
     }
 }

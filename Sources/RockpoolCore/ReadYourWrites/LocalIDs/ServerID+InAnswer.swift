@@ -11,8 +11,9 @@ extension ServerID {
     /// For a declared resource: the id in the path of `Location`, by the item template and at the same origin only; otherwise the string or
     /// integer at the resource's id pointer within its envelope. For an undeclared one: the segment of a `Location` directly below the
     /// request's path, otherwise member `id` of a JSON object. `request` is the request as it was sent.
+    /// - Parameter idsAreNumbers: true if the collection's ids are numbers: then one that only `Location` shows is one, if it reads as one.
     package static func inAnswer(
-        _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?
+        _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?, idsAreNumbers: Bool = false
     ) -> ServerMapping? {
         let templates = resource.map(ResourceTemplates.init)
         let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
@@ -20,7 +21,7 @@ extension ServerID {
         if let path = head.fields.single(.location).flatMap({ sameOriginPath(in: $0, from: request) }),
             let text = idSegment(of: path, below: request, templates: templates).flatMap(\.percentDecoded), isAcceptable(text)
         {
-            let isNumber = written == ServerID(text: text, isNumber: true)
+            let isNumber = written.map { $0 == ServerID(text: text, isNumber: true) } ?? (idsAreNumbers && isInteger(text))
             return ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: request.origin.url + path)
         }
         guard let written else { return nil }
@@ -32,11 +33,16 @@ extension ServerID {
         switch value {
         case .string(let text): self.init(text: text)
         case .number(let number):
-            guard number.literal.utf8.dropFirst(number.literal.hasPrefix("-") ? 1 : 0).allSatisfy(\.isDigit) else { return nil }
+            guard Self.isInteger(number.literal) else { return nil }
             self.init(text: number.literal, isNumber: true)
         default: return nil
         }
         guard Self.isAcceptable(text) else { return nil }
+    }
+
+    /// True for a JSON number written as an integer.
+    private static func isInteger(_ text: String) -> Bool {
+        JSONNumber(literal: text) != nil && text.utf8.dropFirst(text.hasPrefix("-") ? 1 : 0).allSatisfy(\.isDigit)
     }
 
     /// True if the text can be an id, and part of a URL.

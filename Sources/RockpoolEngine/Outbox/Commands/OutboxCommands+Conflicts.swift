@@ -77,9 +77,10 @@ extension OutboxCommands {
         _ verdict: ConflictVerdict, met: ConflictCase, of operation: QueuedWrite, upstream: Upstream, path: String?
     ) async throws {
         if verdict.action == .delivered, verdict.isAsMeant {
-            let moved = try await data.move(
-                id: operation.id, by: Disposition(state: .delivered, reason: .probed, detail: "the upstream shows what it meant"),
-                from: [.conflicted], now: now())
+            let shown = Disposition(state: .delivered, reason: .probed, detail: "the upstream shows what it meant")
+            let moved = try await ended(operation, met: met) {
+                try await data.move(id: operation.id, by: shown, from: [.conflicted], now: now())
+            }
             return await settled(moved, conflict: nil, isOpen: false, request: met.request)
         }
         let path = path ?? met.request.path
@@ -90,7 +91,9 @@ extension OutboxCommands {
             result: verdict.result?.kept, fields: verdict.fields, openedAt: now(), resolution: verdict.resolution,
             decidedBy: verdict.decidedBy)
         let decision = try await decision(of: verdict, at: upstream)
-        let moved = try await data.meet(conflict, decision: decision, isListed: verdict.isListed, now: now())
+        let moved = try await ended(operation, met: met) {
+            try await data.meet(conflict, decision: decision, isListed: verdict.isListed, now: now())
+        }
         await settled(moved, conflict: verdict.isListed ? conflict.id : nil, isOpen: decision == nil, request: met.request)
     }
 

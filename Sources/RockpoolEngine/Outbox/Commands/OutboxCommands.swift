@@ -10,6 +10,8 @@ package final class OutboxCommands: Sendable {
     let events: EngineEvents
     let outbound: OutboundWrites
     let reads: ReadPipeline
+    /// Works a write into the copies of a principal.
+    let workIn: @Sendable (AnsweredWrite, _ principal: String?) async -> Void
     let notifier: OutboxNotifier
     /// The configuration in force.
     let active: ActiveConfiguration
@@ -17,7 +19,8 @@ package final class OutboxCommands: Sendable {
 
     init(
         data: DataStore, cache: CacheStore, reachability: ReachabilityTable, events: EngineEvents, outbound: OutboundWrites,
-        reads: ReadPipeline, notifier: OutboxNotifier, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
+        reads: ReadPipeline, notifier: OutboxNotifier, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp,
+        workIn: @escaping @Sendable (AnsweredWrite, _ principal: String?) async -> Void
     ) {
         self.data = data
         self.cache = cache
@@ -28,5 +31,6 @@ package final class OutboxCommands: Sendable {
         self.notifier = notifier
         self.active = active
         self.now = now
+        self.workIn = workIn
     }
 }

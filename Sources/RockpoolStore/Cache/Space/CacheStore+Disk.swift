@@ -1,9 +1,20 @@
 // Adapts the cache limit to the free disk space at the start and while running: other programs use the same disk (docs/storage.md#ledger).
+import GRDB
 import Logging
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
+    /// Returns the limit at the start: that of the configuration, or less on a small or full disk.
+    static func startLimit(of database: StoreDatabase, in directory: String, _ settings: StorageSettings) -> ByteCount {
+        let bodies = (try? database.pool.read { try Int64.fetchOne($0, sql: "SELECT bytes FROM total WHERE name = 'bodies'") }) ?? 0
+        let files = ["", "-wal", "-shm"].reduce(0) { $0 + (FileStatus.of(database.path + $1)?.allocated ?? 0) }
+        let bound = DiskBound.decide(
+            configured: settings.cacheLimit.bytes, used: bodies + files, free: FreeSpace.bytes(at: directory),
+            minFree: settings.minFree.bytes)
+        return ByteCount(bound.limit)
+    }
+
     /// Measures the disk at most once a second, off the caller's thread.
     func bindWhenDue() async {
         let now = clock()

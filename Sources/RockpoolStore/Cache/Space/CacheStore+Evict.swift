@@ -74,7 +74,8 @@ extension CacheStore {
             guard expired.isEmpty else { return expired }
         }
         let usage = try CategoryUsage.byName(in: db).mapValues { $0.bytes - $0.pinnedBytes }
-        for step in EvictionOrder.plan(goal: goal, usage: usage, categories: categories, limit: footprint.ledger.limit) {
+        let limit = max(0, footprint.ledger.limit - footprint.parts.log - footprint.parts.fixed)
+        for step in EvictionOrder.plan(goal: goal, usage: usage, categories: categories, limit: limit) {
             let unread = try leavingProbation(step, of: usage[step.category] ?? 0, atMost: count, in: db)
             if !unread.isEmpty { return unread }
             let rows =

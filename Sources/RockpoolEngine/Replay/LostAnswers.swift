@@ -1,0 +1,80 @@
+// The state of an entity after a write whose answer was lost, or broke off: what the upstream shows (docs/outbox.md#effects).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// Finds the state of items after writes without an answer, and works it into the copies of their clients.
+struct LostAnswers: Sendable {
+    let active: ActiveConfiguration
+    let outbound: OutboundWrites
+    let effects: OwnWriteEffects
+    let updates: EntryUpdates
+    let now: @Sendable () -> Timestamp
+
+    /// Works a delivered write without an answer into the copies of its principal: the representation that a read has shown since becomes
+    /// the copy.
+    /// - Parameter shown: the answer to that read; nil without one.
+    func note(_ operation: QueuedWrite, mapping: ServerMapping?, shown: OperationResult?) async {
+        guard let bare = try? await outbound.bare(operation) else { return }
+        var write = AnsweredWrite(
+            request: bare.head, body: bare.body, answer: ResponseHead(status: operation.request.method == .post ? 201 : 204), answerBody: []
+        )
+        write.answer.fields[.location] = mapping?.url
+        if changesItem(write) { write.take(shown, of: mapping) }
+        await updates.invalidate(after: write.answer, to: bare.head)
+        await effects.note(write, partition: operation.principal, sentAt: now())
+    }
+
+    /// Reads the item that a delivered write has changed, where its answer broke off.
+    func complete(_ write: inout AnsweredWrite, of operation: QueuedWrite, sending: SentAttempt, mapping: ServerMapping?) async {
+        guard operation.state == .delivered, write.brokeOff, changesItem(write) else { return }
+        var shown = sending.found
+        if shown == nil { shown = await read(mapping?.url ?? write.request.url, of: operation) }
+        write.take(shown, of: mapping)
+    }
+
+    /// Returns the upstream's answer to a GET of the item; nil where it does not show the item.
+    func read(_ url: String, of operation: QueuedWrite) async -> OperationResult? {
+        guard let upstream = active.routes.upstream(named: operation.upstream), let path = try? RequestHead(url: url).path,
+            let bare = try? await outbound.bare(operation),
+            case .shown(.present(let side, let head), _) = await outbound.look(at: path, of: operation, like: bare.head, upstream: upstream)
+        else { return nil }
+        return OperationResult(head: head, body: side.body)
+    }
+
+    /// True if the write changes or creates an item of a declared resource.
+    private func changesItem(_ write: AnsweredWrite) -> Bool {
+        guard let entity = active.routes.plan(for: write.request).entity, entity.resource != nil, entity.action == nil else { return false }
+        return entity.isItem ? [.put, .patch].contains(write.request.method) : write.request.method == .post
+    }
+}
+
+extension AnsweredWrite {
+    /// True if the answer should be a representation, and its body was not received whole.
+    fileprivate var brokeOff: Bool {
+        [200, 201].contains(answer.status) && MediaType.isJSON(answer.fields) && answer.fields[.contentLength] != "0"
+            && (try? JSONValue.parse(answerBody ?? [])) == nil
+    }
+
+    /// Replaces the answer by what a read has shown since; without a representation, the state after the write is not known.
+    mutating func take(_ shown: OperationResult?, of created: ServerMapping? = nil) {
+        if let shown {
+            answer = ResponseHead(status: created == nil ? 200 : 201, fields: shown.head.fields)
+            answer.fields[.location] = created?.url
+            answerBody = shown.body
+        }
+        evidence = shown == nil || answerValue == nil ? .nothing : .read
+    }
+}
+
+extension UpstreamClient {
+    /// Returns the answer to a GET of the item that a write has changed, as the writer; nil where it does not show the item.
+    func item(after write: RequestHead, at upstream: Upstream) async -> OperationResult? {
+        var question = write.look
+        question.fields[upstream.idempotency.name] = nil
+        guard let answer = try? await send(question, body: .none, upstream: upstream), answer.head.status == 200 else { return nil }
+        let (head, body) = await answer.beginning()
+        return OperationResult(head: head, body: body)
+    }
+}
