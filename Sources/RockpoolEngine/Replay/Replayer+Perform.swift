@@ -92,6 +92,8 @@ extension Replayer {
                     } else if finished.state == .delivered || answer.status == 207 {
                         await noteEffect(of: finished, sending: sending, mapping: disposition.mapping)
                     }
+                } else if finished.reason == .probed {
+                    await lostAnswers.note(finished, mapping: disposition.mapping, shown: sending.found)
                 }
                 FailPoint.projected.reached()
                 return finished

@@ -47,6 +47,21 @@ struct UnknownAnswerTests {
         try await changeAgain(method, pool)
     }
 
+    /// The read before the resend shows the write's own effect.
+    @Test func aResendThatIsNotNeededIsNoConflict() async throws {
+        let upstream = Upstream.declared { $0.idempotency.honoured = .yes }
+        let pool = try await ScriptedEngine.holdingOne(upstream, body: Self.before, etag: nil)
+        await pool.tell(.patch, "/notes/1", #"{"a":1}"#)
+        await pool.tell(.delete, "/notes/1")
+        await pool.replay(.json(Self.before), .lost)
+        #expect(try await pool.states() == [.pending, .pending])
+        pool.clock.advance(by: .minutes(1))
+        pool.origin.answers { $0.head.method == .get ? .json(Self.after) : .status(204) }
+        await pool.replay()
+        #expect(try await pool.states() == [.delivered, .delivered])
+        #expect(pool.origin.lines.filter { $0 == "PATCH /notes/1" }.count == 1)
+    }
+
     @Test func aLiveWriteIsReadToo() async throws {
         let pool = try await ScriptedEngine.holdingOne(body: Self.before, etag: nil)
         pool.comeOnline()

@@ -17,7 +17,7 @@ extension ReplayMachine {
         case .attempted(let operation, let outcome, let body, let mapping, let reading):
             actions += attempted(
                 operation, outcome: outcome, body: body, mapping: mapping, reading: reading, now: now, random: random)
-        case .unsendable(let operation, let disposition): actions += [record(operation, as: disposition, now: now)]
+        case .unsendable(let operation, let disposition): actions += [judged(operation, as: disposition, now: now)]
         case .looked(let operation, let effect): actions += looked(operation, effect: effect, now: now)
         case .failed(let sequence): failed(sequence, now: now)
         case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable)
@@ -61,12 +61,17 @@ extension ReplayMachine {
             if !operation.isConditional { lanes.entries[operation.sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
         }
         gates[operation.upstream]?.learn(from: outcome, disposition: disposition)
-        // Probe first: a conflict may be caused by our own write with a lost answer, and a create without a mapping needs its server id.
-        if disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) {
-            lanes.entries[operation.sequence]?.judgement = Boxed(disposition)
-            return [.look(id: operation.id, sequence: operation.sequence)]
+        return [judged(operation, as: disposition, now: now)]
+    }
+
+    /// Returns the action that follows from a disposition. Probes first: a conflict may be caused by our own write with a lost answer, and a
+    /// create without a mapping needs its server id.
+    private mutating func judged(_ operation: QueuedWrite, as disposition: Disposition, now: Timestamp) -> Action {
+        guard disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) else {
+            return record(operation, as: disposition, now: now)
         }
-        return [record(operation, as: disposition, now: now)]
+        lanes.entries[operation.sequence]?.judgement = Boxed(disposition)
+        return .look(id: operation.id, sequence: operation.sequence)
     }
 
     /// Returns the action that commits a disposition as the outcome of an attempt. Its lane waits where an earlier attempt may still run.
