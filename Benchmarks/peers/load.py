@@ -60,6 +60,7 @@ def request_target(proxy, workload, path):
         authority = f"127.0.0.1:{proxy.origin.port}"
         return proxy.forward, f"http://{authority}{path}", authority
     port = proxy.away if workload.is_stale else proxy.gateway if workload.protocol == "http" else proxy.secure
+    port = {"tls": proxy.from_tls, "h2": proxy.from_h2}.get(workload.upstream, port)
     return port, path, f"127.0.0.1:{port}"
 
 

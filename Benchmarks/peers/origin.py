@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import os
+import subprocess
 import time
 
 from servers import BenchmarkError, Server, free_ports
@@ -16,8 +17,11 @@ http {{
     access_log off; sendfile on; keepalive_requests 100000000; default_type application/json;
     client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
     open_file_cache max=100 inactive=1h; open_file_cache_valid 1h;
+    ssl_certificate leaf.pem; ssl_certificate_key leaf.key; http2_max_requests 100000000;
     server {{
         listen 127.0.0.1:{port} backlog=4096; root {files};
+        listen 127.0.0.1:{secure} ssl backlog=4096;
+        listen 127.0.0.1:{h2} ssl http2 backlog=4096;
         location /hit/ {{ add_header Cache-Control "public, max-age=3600"; }}
         location /private/ {{ rewrite ^/private/(.*) /hit/$1 break; add_header Cache-Control "private, max-age=3600"; }}
         location /stale/ {{ rewrite ^/stale/(.*) /hit/$1 break; add_header Cache-Control "public, max-age=1"; }}
@@ -31,14 +35,16 @@ http {{
 
 
 class Origin:
-    """Serves /hit/SIZE (storable), /stale/SIZE (stale after a second), /private/SIZE, /pass/SIZE (`no-store`)
-    and /store/ANYTHING (1 KB, storable); takes writes at
-    /write/ANYTHING."""
+    """Serves, in plaintext, over TLS (`secure`) and over HTTP/2 (`h2`): /hit/SIZE (storable), /stale/SIZE (stale after a second),
+    /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable); takes writes at /write/ANYTHING."""
 
     def __init__(self, folder, files, core):
-        [self.port] = free_ports(1)
+        self.port, self.secure, self.h2 = free_ports(3)
+        write_certificate(folder)
+        self.certificate = os.path.join(folder, "leaf.pem")
+        ports = {"port": self.port, "secure": self.secure, "h2": self.h2}
         with open(os.path.join(folder, "nginx.conf"), "w") as file:
-            file.write(CONFIGURATION.format(port=self.port, files=files, user=nginx_user()))
+            file.write(CONFIGURATION.format(files=files, user=nginx_user(), **ports))
         self.server = Server("origin", ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], [self.port], core, folder)
 
     def requests_served(self):
@@ -75,6 +81,13 @@ def write_bodies(folder):
         with open(os.path.join(folder, "hit", name), "wb") as file:
             file.write(body)
     return digests
+
+
+def write_certificate(folder):
+    """Writes `leaf.pem` and `leaf.key` for this machine, with the kind of key that Rockpool's certificates have."""
+    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([*request.split(), *names, "-keyout", "leaf.key", "-out", "leaf.pem"], cwd=folder, check=True, capture_output=True)
 
 
 def nginx_user():

@@ -2,15 +2,15 @@
 
 import os
 import pwd
-import subprocess
 
-from origin import nginx_user
+from origin import nginx_user, write_certificate
 from servers import Server, free_ports
 
 
 class Proxy:
     """A running proxy. `gateway` replaces the origin, `secure` too, with TLS and HTTP/2, if supported; `forward`, if supported, takes
-    absolute-form targets. `away` replaces an origin that is stopped once its response is stored."""
+    absolute-form targets. `away` replaces an origin that is stopped once its response is stored; `from_tls` and `from_h2` lead to the
+    origin over TLS, the latter by HTTP/2 if supported."""
 
     name = ""
     program = ""
@@ -19,7 +19,7 @@ class Proxy:
     def __init__(self, origin, leaving, folder, core):
         self.folder = folder
         self.origin, self.leaving = origin, leaving
-        self.gateway, self.forward, self.spare, self.secure, self.away = free_ports(5)
+        self.gateway, self.forward, self.spare, self.secure, self.away, self.from_tls, self.from_h2 = free_ports(7)
         self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
 
     def prepare(self):
@@ -63,6 +63,16 @@ upstreams:
   - name: away
     origin: http://127.0.0.1:{leaving}
     gateway: 127.0.0.1:{away}
+  - name: from-tls
+    origin: https://localhost:{origin_tls}
+    tls: {{ ca_file: {certificate} }}
+    gateway: 127.0.0.1:{from_tls}
+    policy: standard
+  - name: from-h2
+    origin: https://localhost:{origin_h2}
+    tls: {{ ca_file: {certificate} }}
+    gateway: 127.0.0.1:{from_h2}
+    policy: standard
 """
 
     def prepare(self):
@@ -77,12 +87,17 @@ upstreams:
                 secure=self.secure,
                 leaving=self.leaving.port,
                 away=self.away,
+                certificate=self.origin.certificate,
+                origin_tls=self.origin.secure,
+                origin_h2=self.origin.h2,
+                from_tls=self.from_tls,
+                from_h2=self.from_h2,
             ),
         )
         return [os.path.abspath(self.program), "serve", "--config", path]
 
     def listening(self):
-        return [self.gateway, self.forward, self.secure, self.away]
+        return [self.gateway, self.forward, self.secure, self.away, self.from_tls, self.from_h2]
 
     def is_hit(self, headers):
         return "; hit" in headers.get("Cache-Status", "") and "Age" in headers
@@ -117,6 +132,16 @@ http {{
             proxy_cache bench; add_header X-Cache $upstream_cache_status;
         }}
     }}
+    upstream secure {{ server 127.0.0.1:{origin_tls}; keepalive 64; keepalive_requests 100000000; }}
+    server {{
+        listen 127.0.0.1:{from_tls} backlog=4096;
+        listen 127.0.0.1:{from_h2} backlog=4096;
+        location / {{
+            proxy_pass https://secure; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate {certificate}; proxy_ssl_name localhost;
+            proxy_cache bench; proxy_cache_key tls$request_uri; add_header X-Cache $upstream_cache_status;
+        }}
+    }}
     upstream away {{ server 127.0.0.1:{leaving}; keepalive 64; }}
     server {{
         listen 127.0.0.1:{away} backlog=4096;
@@ -130,12 +155,10 @@ http {{
 """
 
     def prepare(self):
-        # The kind of key that Rockpool's certificates have.
-        request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench"
-        subprocess.run([*request.split(), "-keyout", "leaf.key", "-out", "leaf.pem"], cwd=self.folder, check=True, capture_output=True)
+        write_certificate(self.folder)
         ports = {"origin": self.origin.port, "gateway": self.gateway, "secure": self.secure, "away": self.away}
-        ports["leaving"] = self.leaving.port
-        self.write("nginx.conf", self.CONFIGURATION.format(user=nginx_user(), **ports))
+        ports |= {"leaving": self.leaving.port, "origin_tls": self.origin.secure, "from_tls": self.from_tls, "from_h2": self.from_h2}
+        self.write("nginx.conf", self.CONFIGURATION.format(user=nginx_user(), certificate=self.origin.certificate, **ports))
         return ["nginx", "-p", self.folder, "-e", "stderr", "-c", "nginx.conf"]
 
     def is_hit(self, headers):

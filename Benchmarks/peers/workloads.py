@@ -31,6 +31,7 @@ class Workload:
     digest: str = ""  # of the body that each response has, if it is not the whole
     is_stale: bool = False  # of an origin that is stopped, so that each response is stale
     body: str = ""  # of a POST; a GET without one
+    upstream: str = "http"  # or tls; or h2: by HTTP/2 where the proxy supports it, otherwise HTTP/1.1 over TLS
     protocol: str = "http"  # or tls: HTTP/1.1 over TLS; or h2: HTTP/2 over TLS
 
     @property
@@ -64,6 +65,10 @@ ALL = {
         Workload("hit-1m", "hit, 1 MB", "/hit/1m", "1m", "hit", (Target("rate", "nginx", 1),)),
         Workload("pass-1k", "pass-through, 1 KB", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),)),
         Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store", (Target("cpu", "nginx", 2),)),
+        Workload("pass-tls-1k", "pass-through, 1 KB, TLS upstream", "/pass/1k", "1k", "pass", upstream="tls"),
+        Workload("store-tls-1k", "stored miss, 1 KB, TLS upstream", "/store/tls/", "1k", "store", upstream="tls"),
+        Workload("pass-h2-1k", "pass-through, 1 KB, HTTP/2 upstream (nginx: TLS)", "/pass/1k", "1k", "pass", upstream="h2"),
+        Workload("store-h2-1k", "stored miss, 1 KB, HTTP/2 upstream (nginx: TLS)", "/store/h2/", "1k", "store", upstream="h2"),
         Workload(
             "post",
             "POST passed on",
@@ -101,6 +106,6 @@ SECURE_PROXIES = ("rockpool", "nginx")
 def supports(proxy, workload):
     """True if the proxy can serve the workload."""
     # Squid and Varnish do not reuse a response for requests with a credential as they are packaged.
-    if workload.protocol != "http" or workload.is_stale or workload.fields.keys() - {"Content-Type"}:
+    if {workload.protocol, workload.upstream} != {"http"} or workload.is_stale or workload.fields.keys() - {"Content-Type"}:
         return proxy in SECURE_PROXIES
     return not workload.forward or proxy in FORWARD_PROXIES
