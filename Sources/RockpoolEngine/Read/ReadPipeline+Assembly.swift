@@ -187,9 +187,17 @@ extension ReadPipeline {
             switch await self.piece(at: wanted, of: assembly, for: context, by: forwarding) {
             case .piece(let piece): return .success(piece)
             case .other(.failed(let failure)): return .failure(failure)
-            case .other(var outcome):
-                outcome.takeClaim()?.take()?.abandon()
+            case .other(.answered(let fetched)):
+                guard let source = fetched.claim?.take() else { return .failure(.replaced) }
+                // A request for all bytes may be answered as one for the whole.
+                if wanted.lowerBound == 0, fetched.head.status == 200,
+                    Representation(of: fetched.head, length: fetched.length) == assembly.representation
+                {
+                    return .success(AssembledBody.Piece(source: source, end: assembly.representation.length))
+                }
+                source.abandon()
                 return .failure(.replaced)
+            case .other(.validated): return .failure(.replaced)
             }
         }
     }
