@@ -61,18 +61,19 @@ package final class LocalIDTable: Sendable {
     }
 
     func load(in db: Database) throws {
-        try load(GRDB.Row.fetchAll(db, sql: Self.selection))
+        if let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM id_map") { state.withLock { $0.rows.reserveCapacity(count) } }
+        try load(GRDB.Row.fetchCursor(db, sql: Self.selection))
     }
 
     /// Reads some local ids again.
     func load(_ ids: Set<String>, in db: Database) throws {
-        for id in ids { try load(GRDB.Row.fetchAll(db, sql: "\(Self.selection) WHERE local_id = ?", arguments: [id])) }
+        for id in ids { try load(GRDB.Row.fetchCursor(db, sql: "\(Self.selection) WHERE local_id = ?", arguments: [id])) }
     }
 
     private static let selection = "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map"
 
-    private func load(_ rows: [GRDB.Row]) throws {
-        for row in rows {
+    private func load(_ rows: RowCursor) throws {
+        while let row = try rows.next() {
             var columns = RowReader(row)
             guard let id = LocalID(try columns.next(String.self)) else { continue }
             let upstream: String = try columns.next()
