@@ -128,11 +128,9 @@ struct ResponseStore: Sendable {
     }
 
     /// Returns the handlers that commit or drop the copy of `response` when its body has ended.
-    /// - Parameters:
-    ///   - length: The announced length of the body, if there is one.
-    ///   - mayLinger: True if no reply waits for the end.
+    /// - Parameter length: The announced length of the body, if there is one.
     func storing(
-        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey, mayLinger: Bool = false,
+        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey,
         onEnd end: @escaping @Sendable () -> Void
     ) -> SharedBody.Storing {
         let (request, plan) = (context.request, context.plan)
@@ -154,7 +152,7 @@ struct ResponseStore: Sendable {
                 }
                 do {
                     if response.part == nil {
-                        _ = try await cache.commit(writer, key: key, response: response, groups: groups, mayLinger: mayLinger)
+                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
                     } else {
                         try await storePart(writer, under: key, groups: groups) { _ in response }
                     }
@@ -190,7 +188,7 @@ struct ResponseStore: Sendable {
     }
 
     /// The reason why a body was not stored: larger than any body of its category or upstream may be, or no space now.
-    private func lackOfRoom(for length: Int64?, in category: CacheCategory, of key: CacheKey) -> String {
+    func lackOfRoom(for length: Int64?, in category: CacheCategory, of key: CacheKey) -> String {
         (length ?? 0) > cache.largestBody(in: category, of: key.url) ? "too-large" : "no-room"
     }
 

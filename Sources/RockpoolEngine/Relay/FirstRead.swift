@@ -48,14 +48,10 @@ package final class FirstRead: Sendable {
     ///   - head: with end-to-end fields only.
     ///   - body: whole.
     package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
-        var context = context
-        if let principal = context.identity.principal {
-            context.identity = context.identity.folded(into: reads.credentials.resolved(principal))
-        }
         guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
         else { return false }
-        fetch.start(on: executor) { [reads, refused, key, context] in
-            if await !reads.responses.keep(body, as: copy, for: context) { refused() }
+        fetch.start(on: executor) { [self] in
+            if await !reads.responses.keep(body, as: copy, by: context.plan) { refused() }
             reads.inFlight.leave(key: key)
             return .nothing
         }

@@ -18,7 +18,7 @@ final class FirstReadRule: Sendable {
     private let isLocalClient: Bool
     private let trace: Trace
     let validity: RelayRule.Validity
-    private let kinds: Mutex<[Kind]>
+    private let learned: Mutex<(kinds: [Kind], templates: [RelayTemplate])>
 
     /// Responses with the same fields, but for those that differ from one to the next.
     private struct Kind {
@@ -38,20 +38,24 @@ final class FirstReadRule: Sendable {
         (self.before, self.after, self.listener, self.isLocalClient) = (before, after, listener, isLocalClient)
         self.validity = validity
         linesAfterTarget = passed.request.head.linesAfterTarget
-        kinds = Mutex([Kind(fields: RelayTemplate.shared(reply.head.fields))])
+        learned = Mutex(([Kind(fields: RelayTemplate.shared(reply.head.fields))], []))
     }
 
     /// Takes the pattern of a response to one more of the requests. It is used once the pipeline has made the same of two responses.
     func learn(_ template: RelayTemplate) {
-        kinds.withLock { kinds in
-            if let index = kinds.firstIndex(where: { $0.fields == template.fields }) { return kinds[index].template = template }
-            if kinds.count == Self.kindLimit { kinds.removeFirst() }
-            kinds.append(Kind(fields: template.fields))
+        learned.withLock { learned in
+            if let index = learned.kinds.firstIndex(where: { $0.fields == template.fields }) {
+                learned.kinds[index].template = template
+            } else {
+                if learned.kinds.count == Self.kindLimit { learned.kinds.removeFirst() }
+                learned.kinds.append(Kind(fields: template.fields))
+            }
+            learned.templates = learned.kinds.compactMap(\.template)
         }
     }
 
     /// Forgets the responses: the next ones take the full path.
-    func forget() { kinds.withLock { $0 = [] } }
+    func forget() { learned.withLock { $0 = ([], []) } }
 
     /// True for a request of this shape.
     func isFor(_ shape: RequestShape, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Bool {
@@ -63,8 +67,7 @@ final class FirstReadRule: Sendable {
         var request = request
         request.head.target = target
         return Relay(
-            request: request, bytes: RequestHead.bytes(target, linesAfterTarget), templates: kinds.withLock { $0.compactMap(\.template) },
-            first: first,
-            plan: plan, trace: trace)
+            request: request, bytes: RequestHead.bytes(target, linesAfterTarget), templates: learned.withLock(\.templates),
+            first: first, plan: plan, trace: trace)
     }
 }

@@ -15,6 +15,8 @@ extension ResponseStore {
     func copy(of head: ResponseHead, length: Int, sentAt: Timestamp, for context: RequestContext) -> Copy? {
         let (receivedAt, plan) = (now(), context.plan)
         let isDeclared = plan.policy == .offlineFirst && plan.upstream != nil
+        // A portal's page is told from the upstream's by a probe after it.
+        if isDeclared, MediaType.isPage(head.fields) { return nil }
         guard PortalSuspicion.judge(head, to: context.request, stored: [], isDeclared: isDeclared) == nil, !portal.isDoubted(plan: plan),
             head.searchVariance(plan: plan).isDefault,
             case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt)
@@ -29,16 +31,20 @@ extension ResponseStore {
     }
 
     /// Stores `copy` with its body. False if the store has no room for it.
-    func keep(_ body: ByteBuffer, as copy: Copy, for context: RequestContext) async -> Bool {
+    func keep(_ body: ByteBuffer, as copy: Copy, by plan: RoutePlan) async -> Bool {
+        let sentAt = copy.response.requestTime
+        guard await portal.isConfirmed(plan: plan, since: sentAt - UpstreamClient.confirmedForCopies), !portal.isDoubted(plan: plan) else {
+            return true
+        }
         let length = Int64(body.readableBytes)
-        let storing = storing(copy.response, length: length, for: context, under: copy.key, mayLinger: true) {}
-        guard let writer = await cache.beginWrite(expectedLength: length, category: copy.category, for: copy.key) else { return false }
+        let writer = await cache.beginWrite(expectedLength: length, category: copy.category, for: copy.key)
         do {
-            guard try await writer.append(body) else {
-                storing.givenUp(writer)
+            guard let writer, try await writer.append(body) else {
+                cache.note(.notStored(lackOfRoom(for: length, in: copy.category, of: copy.key)), of: copy.key.url)
                 return false
             }
-            try await storing.whole(writer)
+            let groups = CacheGroups.all(in: copy.response.head.fields)
+            _ = try await cache.commit(writer, key: copy.key, response: copy.response, groups: groups, mayLinger: true)
         } catch {
             logNotStored(error)
         }
