@@ -142,7 +142,9 @@ extension RelayTemplate {
             case .fixed: if let field { fields.append(field) }
             case .free(_, .length): fields.append(HTTPField(name: .contentLength, value: "\(match.length ?? 0)"))
             case .free(_, .free):
-                guard let range = passed.popFirst(), let field = try? ResponseGate.field(ofLine: Self.line(bytes, range)) else { return nil }
+                guard let range = passed.popFirst(), let field = try? ResponseGate.field(ofLine: Self.line(bytes, range)) else {
+                    return nil
+                }
                 fields.append(field)
             case .free: break
             }
