@@ -1,4 +1,4 @@
-// A read of a URL of which nothing is stored, sent by a relay, whose response is stored (docs/architecture.md#relays).
+// A read of a URL of which nothing is stored, sent by a relay, and the storing of its response (docs/architecture.md#relays).
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore

@@ -4,7 +4,7 @@ import NIOCore
 import RockpoolCore
 import Synchronization
 
-/// The requests of one shape of which nothing was stored before, and whose responses were stored.
+/// The requests of one shape of which nothing was stored before. Their responses were stored.
 final class FirstReadRule: Sendable {
     /// What the pipeline sent for one of them.
     let request: OutboundRequest

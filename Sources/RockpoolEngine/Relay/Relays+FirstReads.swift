@@ -25,7 +25,7 @@ extension Relays {
         return first.map { rule.relay(of: head.target, by: $0) }
     }
 
-    /// Learns from a read whose response is stored, and of which nothing was stored before.
+    /// Learns from a read of which nothing was stored before; its response is stored.
     func learnFirstRead(_ passed: PassedRead, of exchange: Exchange, as plain: PlainCopy, _ reply: Reply, since moment: UInt64) {
         let head = plain.head
         let bytes = head.readableBytesUInt8Span

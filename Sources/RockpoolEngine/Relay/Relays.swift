@@ -126,7 +126,7 @@ package final class Relays: Sendable {
         firstReads.withLock { Self.keep(rule, as: hash, in: &$0, expiry: \.validity.until, now: now()) }
     }
 
-    /// True for a plain read of an upstream without budgets, by way of no other proxy, whose body is passed on unchanged.
+    /// True for a plain read of an upstream without budgets, by way of no other proxy, with a body that is passed on unchanged.
     private func mayRelay(_ passed: PassedRead, of exchange: Exchange) -> Bool {
         let (request, plan) = (passed.request, passed.plan)
         guard request.head.method == .get, case .none = request.body, !plan.isWrite, plan.route?.logout != true,

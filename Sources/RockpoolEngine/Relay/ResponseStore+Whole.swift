@@ -1,4 +1,4 @@
-// Stores a response whose whole body is at hand (RFC 9111 §3).
+// Stores a response with its whole body at hand (RFC 9111 §3).
 import NIOCore
 import RockpoolCore
 import RockpoolStore
