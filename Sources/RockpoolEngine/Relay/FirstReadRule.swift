@@ -8,6 +8,8 @@ import Synchronization
 final class FirstReadRule: Sendable {
     /// What the pipeline sent for one of them.
     let request: OutboundRequest
+    /// What the client had sent.
+    let received: RequestHead
     /// The routing decision for it, which must be that for the next one.
     let plan: RoutePlan
     let identity: Identity
@@ -34,7 +36,7 @@ final class FirstReadRule: Sendable {
         _ passed: PassedRead, plan: RoutePlan, before: [UInt8], after: [UInt8], listener: String, isLocalClient: Bool, reply: Reply,
         validity: RelayRule.Validity
     ) {
-        (request, identity, self.plan, trace) = (passed.request, passed.identity, plan, reply.trace)
+        (request, received, identity, self.plan, trace) = (passed.request, passed.received, passed.identity, plan, reply.trace)
         (self.before, self.after, self.listener, self.isLocalClient) = (before, after, listener, isLocalClient)
         self.validity = validity
         linesAfterTarget = passed.request.head.linesAfterTarget

@@ -15,7 +15,7 @@ extension Relays {
             forgetFirstReadRule(hash)
             return nil
         }
-        var head = rule.request.head
+        var head = rule.received
         head.target = unsafe bytes.extracting(shape.path).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
         guard active.routes.plan(for: head) == rule.plan, reads.lookup.searchVariance(for: head, plan: rule.plan) == nil else { return nil }
         let context = RequestContext(
@@ -34,7 +34,7 @@ extension Relays {
             // The end of a body with a digest is sent after the store has compared it.
             !HTTPField.Name.digests.contains(where: reply.head.fields.contains),
             let shape = RequestShape(of: plain.arrival.request, in: bytes),
-            plain.arrival[shape.path] == Array(passed.request.head.target.utf8)
+            plain.arrival[shape.path] == Array(passed.request.head.target.utf8), passed.received.target == passed.request.head.target
         else { return }
         let plan = active.routes.plan(for: passed.request.head)
         guard plan.entity == nil, plan.searchVariance == nil else { return }

@@ -22,7 +22,10 @@ package struct Reply: Sendable {
 
 /// A read that was passed on to its upstream because nothing was stored under its keys.
 struct PassedRead: Sendable {
+    /// As it was sent.
     let request: OutboundRequest
+    /// As the client has sent it.
+    let received: RequestHead
     let plan: RoutePlan
     /// The keys under which stored responses would be found.
     let keys: [String]

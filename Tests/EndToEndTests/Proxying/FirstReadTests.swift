@@ -102,7 +102,7 @@ import Testing
     /// Responses of several kinds in turn do not keep each other from being relayed.
     @Test func severalKindsOfResponses() async throws {
         try await RelaySite.with(Self.ok("usual")) { site in
-            let other = Self.ok("other").replacing("max-age=600", with: "max-age=60").replacing("application/json", with: "text/html")
+            let other = Self.ok("other").replacing("max-age=600", with: "max-age=60").replacing("application/json", with: "text/plain")
             for number in 0..<40 { site.script.answers["/odd/\(number)"] = other }
             for number in 0..<40 {
                 try await #expect(site.get("/even/\(number)").body == "usual")
@@ -110,6 +110,18 @@ import Testing
             }
             let relayed = try await site.relays()
             #expect(relayed > 50, "\(relayed)")
+        }
+    }
+
+    /// A copy is selected by what clients send, not by what the proxy adds to it.
+    @Test(arguments: ["User-Agent", "Via", "Accept-Language, User-Agent"]) func aCopyThatVariesIsFound(_ names: String) async throws {
+        try await RelaySite.with(Self.ok("usual", "Vary: \(names)\r\n")) { site in
+            try await warm(site)
+            for number in 0..<4 {
+                try await #expect(site.get("/varies/\(number)").body == "usual")
+                let again = try await site.get("/varies/\(number)")
+                #expect(again.head["cache-status"]?.contains("hit") == true, "\(again)")
+            }
         }
     }
 
