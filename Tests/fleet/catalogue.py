@@ -4,13 +4,14 @@ from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
 from databases import divided, lost, promoted, spilled, unwarranted
+from defaults import muted, repeatable
 from guide import guide
 from migrated import moved
 from page import shown
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
-from snapshot import held
+from snapshot import held, rejoined
 from upgrade import rolling
 
 
@@ -26,6 +27,7 @@ def three(scenario):
 
 SCENARIOS = {
     "S0": plain,
+    "S0r": repeatable,
     "S1": killed,
     "S1k": killed_at,
     "S1u": without_keys,
@@ -38,6 +40,7 @@ SCENARIOS = {
     "S6": promoted,
     "S7": lost,
     "S8": unwarranted,
+    "S8m": muted,
     "S9": divided,
     "S10": spilled,
     "S11": clocks_apart,
@@ -45,6 +48,7 @@ SCENARIOS = {
     "S13": held,
     "S14": by_chance,
     "S15": moved,
+    "S16": rejoined,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

@@ -66,9 +66,11 @@ def lost(given):
     return f"refused and said: {line[line.index('lacks') :][:80]}"
 
 
-def unwarranted(given):
+def unwarranted(given, settings=""):
     """S8: the standby is cut off, and the waits of our commits are cancelled: PostgreSQL says COMMIT, with a warning."""
     database, standby = synchronous()
+    database.configure(settings)
+    database.reload()
     fleet = Fleet(given.binary, database, absence="refuse", nodes="a")
     if fleet.write("a", "one", "c0-1") != 202:
         raise Failed("no acknowledgement while the standby was there")

@@ -115,9 +115,8 @@ final class SharedLog: Sendable {
         let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
-            "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
-            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'",
-            "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
+            SharedSchema.begin, isLazy ? "SET LOCAL synchronous_commit = on" : nil,
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'", SharedSchema.lock,
         ]
         let sql = (statements.compactMap(\.self) + look(after: position)).joined(separator: "; ")
         let results = try failing { try connection.run(sql, within: Self.patience) }

@@ -8,6 +8,19 @@ enum SharedSchema {
     /// The key of the advisory lock that orders the transactions of a fleet: "RPfl".
     static let lockKey = 0x5250_666C
 
+    /// Begins a transaction, whatever the defaults of the server are: it must see what was committed while it waited for the lock, and say
+    /// that a commit has not reached the standby.
+    static let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = '2s'"
+
+    /// Makes this the only transaction that writes.
+    static let lock = "SELECT pg_advisory_xact_lock(\(lockKey))"
+
+    /// True if the tables are there.
+    static let isMade = """
+        SELECT to_regclass('rockpool.blob') IS NOT NULL AND EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = to_regclass('rockpool.item') AND attname = 'node')
+        """
+
     /// `item_door`: a client's key names one operation in the fleet. `lane` and `claim`: the operations in flight in one lane belong to one
     /// node; the foreign key refuses another's. A lane keeps its row: a new one for each claim would leave as many old versions under its
     /// key. `item.node` is the node that brought an operation.

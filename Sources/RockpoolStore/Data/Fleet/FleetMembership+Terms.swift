@@ -23,22 +23,32 @@ extension FleetMembership {
         }
     }
 
-    /// Removes what is left of deleted rows once every node has read it, and lanes with nothing in flight; a node that was away for 30 days
-    /// does not count.
-    func prune(on connection: PostgreSQLConnection) throws {
-        try connection.run(
-            """
-            BEGIN;
-            SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey));
-            DELETE FROM rockpool.node WHERE expires < clock_timestamp() - interval '30 days'
-                AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
-            DELETE FROM rockpool.lane WHERE NOT EXISTS (
-                SELECT 1 FROM rockpool.claim WHERE claim.upstream = lane.upstream AND claim.lane = lane.lane);
-            WITH gone AS (
-                DELETE FROM rockpool.item WHERE data IS NULL AND n < (SELECT min(position) FROM rockpool.node) RETURNING n
-            )
-            UPDATE rockpool.meta SET value = greatest(value::bigint, (SELECT coalesce(max(n), 0) FROM gone))::text WHERE name = 'pruned';
-            COMMIT
-            """, within: .seconds(30))
+    /// Makes the tables if they are not there. An `ALTER TABLE` waits for every reader of the table even where it has nothing to do, and the
+    /// writers of the fleet wait for it.
+    func makeTables(on connection: PostgreSQLConnection) throws(PostgreSQLError) {
+        guard try connection.run(SharedSchema.isMade, within: .seconds(5)).first?.first?.first?.text != "t" else { return }
+        try connection.run("\(SharedSchema.begin); \(SharedSchema.lock); \(SharedSchema.creation); COMMIT", within: .seconds(10))
     }
+
+    /// Removes what is left of deleted rows once every node has read it, and lanes with nothing in flight; a node that was away for 30 days
+    /// does not count. A lock that does not come free soon leaves it for the next time.
+    func prune(on connection: PostgreSQLConnection) throws(PostgreSQLError) {
+        do throws(PostgreSQLError) { try connection.run(Self.pruning, within: .seconds(30)) } catch .refused(state: "55P03", _) {
+            try connection.run("ROLLBACK", within: .seconds(5))
+        }
+    }
+
+    private static let pruning = """
+        \(SharedSchema.begin);
+        \(SharedSchema.lock);
+        DELETE FROM rockpool.node WHERE expires < clock_timestamp() - interval '30 days'
+            AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
+        DELETE FROM rockpool.lane WHERE NOT EXISTS (
+            SELECT 1 FROM rockpool.claim WHERE claim.upstream = lane.upstream AND claim.lane = lane.lane);
+        WITH gone AS (
+            DELETE FROM rockpool.item WHERE data IS NULL AND n < (SELECT min(position) FROM rockpool.node) RETURNING n
+        )
+        UPDATE rockpool.meta SET value = greatest(value::bigint, (SELECT coalesce(max(n), 0) FROM gone))::text WHERE name = 'pruned';
+        COMMIT
+        """
 }

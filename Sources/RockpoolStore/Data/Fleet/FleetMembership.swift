@@ -102,8 +102,7 @@ final class FleetMembership: Sendable {
                 description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
         }
         try checkDurability(of: standing)
-        try connection.run(
-            "BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(SharedSchema.creation); COMMIT", within: .seconds(10))
+        try makeTables(on: connection)
         try checkTerms(on: connection)
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
@@ -160,18 +159,21 @@ final class FleetMembership: Sendable {
     private func renew(
         _ lease: NodeLease, on connection: PostgreSQLConnection
     ) throws(PostgreSQLError) -> (isHeld: Bool, hasExpired: Bool) {
-        let rows = try connection.run(
+        let results = try connection.run(
             """
-            WITH own AS (UPDATE rockpool.node SET expires = clock_timestamp() + interval '15 s', position = $3, held = $4
-                WHERE id = $1 AND epoch = $2 AND NOT fenced RETURNING 1)
+            \(SharedSchema.begin);
+            WITH own AS (
+                UPDATE rockpool.node
+                    SET expires = clock_timestamp() + interval '15 s', position = \(replica.position), held = \(replica.held)
+                    WHERE id = '\(replica.node)' AND epoch = \(lease.epoch) AND NOT fenced RETURNING 1)
             SELECT (SELECT count(*) FROM own)::text,
-                (SELECT count(*) FROM rockpool.node WHERE id <> $1 AND NOT fenced AND expires < clock_timestamp())::text,
-                (SELECT count(*) FROM rockpool.node WHERE id < $1 AND NOT fenced AND expires > clock_timestamp())::text,
-                (SELECT count(*) FROM rockpool.node WHERE NOT fenced AND expires > clock_timestamp())::text
-            """,
-            [.text(replica.node), .number(lease.epoch), .number(replica.position), .number(Int64(replica.held))], within: .seconds(5))
+                (SELECT count(*) FROM rockpool.node WHERE id <> '\(replica.node)' AND NOT fenced AND expires < clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE id < '\(replica.node)' AND NOT fenced AND expires > clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE NOT fenced AND expires > clock_timestamp())::text;
+            COMMIT
+            """, within: .seconds(5))
         guard connection.lastWarnings.isEmpty else { throw .warned(connection.lastWarnings.joined(separator: "; ")) }
-        let numbers = (rows.first ?? []).map { $0.number ?? 0 }
+        let numbers = (results.dropLast().last?.first ?? []).map { $0.number ?? 0 }
         guard numbers.count == 4 else { throw .refused(state: "", "no answer to a renewal") }
         state.withLock { ($0.facts.isFirst, $0.facts.nodes) = (numbers[2] == 0, Int(numbers[3])) }
         return (numbers[0] == 1, numbers[1] > 0)
