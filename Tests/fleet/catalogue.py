@@ -3,9 +3,10 @@
 from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
-from databases import divided, lost, promoted, spilled, unwarranted
+from databases import divided, promoted, spilled, unwarranted
 from defaults import muted, repeatable
 from guide import guide
+from losses import lost, unseen
 from migrated import moved
 from page import shown
 from promises import watermark, without_keys
@@ -39,6 +40,7 @@ SCENARIOS = {
     "S5": restarted,
     "S6": promoted,
     "S7": lost,
+    "S7u": unseen,
     "S8": unwarranted,
     "S8m": muted,
     "S9": divided,

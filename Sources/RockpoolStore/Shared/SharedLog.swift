@@ -102,9 +102,14 @@ final class SharedLog: Sendable {
         }
         let last = results[results.count - 2].first?[0].number ?? 0
         guard last < position else { return state.withLock { $0.isNew = false } }
-        let lost = "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
+        let lost = Self.lacks(last, of: position)
         offline(.away(lost))
         throw Absence.away(lost)
+    }
+
+    /// Says that a server has less than a node has seen.
+    static func lacks(_ last: Int64, of position: Int64) -> String {
+        "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
     }
 
     /// Begins a transaction as the only writer of the fleet.

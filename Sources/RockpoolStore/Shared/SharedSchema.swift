@@ -55,6 +55,17 @@ enum SharedSchema {
         CREATE TABLE IF NOT EXISTS rockpool.blob (sha bytea NOT NULL, i bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sha, i));
         """
 
+    /// Records the last change that a server had when the first node used it on this timeline: what a node has seen beyond it, is lost. The
+    /// numbers alone do not tell, because those of a promoted server go on after a gap.
+    static func mark(_ timeline: Int64) -> String {
+        """
+        INSERT INTO rockpool.meta SELECT '\(timelinePrefix)\(timeline)', coalesce(max(n), 0)::text FROM rockpool.item ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// Before the number of a timeline in the name of its mark.
+    static let timelinePrefix = "timeline:"
+
     // MARK: the statements of a transaction
 
     /// With what is released, which would be one more round trip while the other nodes wait.

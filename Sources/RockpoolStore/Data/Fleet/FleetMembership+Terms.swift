@@ -1,7 +1,8 @@
 // What a node must have in common with its fleet, and the removal of what every node has seen (docs/fleet.md#schema).
 
 extension FleetMembership {
-    /// - Throws: `Ended` when this node has another schema or another secret, or has missed changes that are no longer there.
+    /// - Throws: `Ended` when this node has another schema or another secret, has missed changes that are no longer there, or has seen
+    ///   changes that never will be.
     func checkTerms(on connection: PostgreSQLConnection) throws {
         try connection.run("INSERT INTO rockpool.meta VALUES ('key', $1) ON CONFLICT DO NOTHING", [.text(keyMark)], within: .seconds(5))
         let rows = try connection.run("SELECT name, value FROM rockpool.meta", within: .seconds(5)).first ?? []
@@ -21,6 +22,22 @@ extension FleetMembership {
             let reason = "this node was away for more than 30 days, or its fleet's outbox was moved"
             throw Ended(description: "\(reason): stop it, export what it holds, remove data.sqlite, and start it")
         }
+        try checkMarks(of: terms)
+    }
+
+    /// - Throws: `Ended` when this node has seen more than a server had that was promoted since.
+    private func checkMarks(of terms: [String: String]) throws(Ended) {
+        let prefix = SharedSchema.timelinePrefix
+        let newer = terms.filter { name, _ in name.hasPrefix(prefix) && Int64(name.dropFirst(prefix.count)) ?? 0 > replica.timeline }
+        let mark = newer.values.compactMap { Int64($0) }.min() ?? .max
+        guard replica.position <= mark else { throw Ended(description: SharedLog.lacks(mark, of: replica.position)) }
+    }
+
+    /// Marks a timeline that is new to this node, if no other node has.
+    func markTimeline(_ timeline: Int64, on connection: PostgreSQLConnection) throws(PostgreSQLError) {
+        guard timeline > replica.timeline else { return }
+        let marking = SharedSchema.mark(timeline)
+        try connection.run("\(SharedSchema.begin); \(SharedSchema.lock); \(marking); COMMIT", within: .seconds(10))
     }
 
     /// Makes the tables if they are not there. An `ALTER TABLE` waits for every reader of the table even where it has nothing to do, and the

@@ -103,6 +103,7 @@ final class FleetMembership: Sendable {
         }
         try checkDurability(of: standing)
         try makeTables(on: connection)
+        try markTimeline(standing.timeline, on: connection)
         try checkTerms(on: connection)
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
