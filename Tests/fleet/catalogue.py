@@ -4,7 +4,7 @@ from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
 from databases import divided, promoted, spilled, unwarranted
-from decided import decided
+from decided import decided, told
 from defaults import muted, repeatable
 from guide import guide
 from losses import lost, unseen
@@ -53,6 +53,7 @@ SCENARIOS = {
     "S15": moved,
     "S16": rejoined,
     "S17": decided,
+    "S18": told,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),
