@@ -3,6 +3,7 @@
 from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
+from cloned import cloned
 from databases import divided, promoted, spilled, unwarranted
 from decided import decided, told
 from defaults import muted, repeatable
@@ -54,6 +55,7 @@ SCENARIOS = {
     "S16": rejoined,
     "S17": decided,
     "S18": told,
+    "S19": cloned,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

@@ -21,6 +21,8 @@ final class FleetMembership: Sendable {
     private struct State {
         var isStopping = false
         var facts = FleetStanding()
+        /// The highest epoch that this process may have registered; nil before the first.
+        var epoch: Int64?
     }
 
     private static let pollInterval = Duration.milliseconds(250)
@@ -78,6 +80,8 @@ final class FleetMembership: Sendable {
         while !isStopping {
             do {
                 try serve { said = nil }
+            } catch is Displaced {
+                return end()
             } catch {
                 let detail = "\(error)"
                 if said != detail {
@@ -93,6 +97,17 @@ final class FleetMembership: Sendable {
     /// The reason why this node takes no part for now.
     struct Ended: Error, CustomStringConvertible {
         let description: String
+    }
+
+    /// Another process has registered as this node.
+    private struct Displaced: Error {}
+
+    /// Takes no part any more: two processes with one id would fence each other for ever.
+    private func end() {
+        let reason = "another process has the id of this node, so that one state_dir is a copy of the other"
+        let next = "stop this node, export what it holds, remove data.sqlite, and start it"
+        replica.logger.error("this node takes no part in its fleet any more", metadata: ["reason": "\(reason)", "next": "\(next)"])
+        replica.log.offline(.away("\(reason): \(next)"))
     }
 
     private func serve(onJoin: () -> Void) throws {
@@ -141,10 +156,18 @@ final class FleetMembership: Sendable {
     }
 
     /// Goes on with the lease that this process had, unless another node has fenced it; else takes a new epoch.
-    private func register(on connection: PostgreSQLConnection) throws(PostgreSQLError) -> NodeLease {
+    /// - Throws: `PostgreSQLError`, `Displaced`.
+    private func register(on connection: PostgreSQLConnection) throws -> NodeLease {
         let now = ContinuousClock.now
         if let lease = replica.log.lease, try renew(lease, on: connection).isHeld {
             return NodeLease(epoch: lease.epoch, renewedAt: now)
+        }
+        if let own = state.withLock(\.epoch) {
+            let live = "SELECT epoch::text FROM rockpool.node WHERE id = $1 AND NOT fenced"
+            let epoch = try connection.run(live, [.text(replica.node)], within: .seconds(5)).first?.first?.number
+            guard epoch ?? 0 <= own else { throw Displaced() }
+            // If the answer to the registration is lost, it may have happened.
+            state.withLock { $0.epoch = own + 1 }
         }
         let rows = try connection.run(
             """
@@ -153,7 +176,8 @@ final class FleetMembership: Sendable {
                 version = excluded.version
             RETURNING epoch::text
             """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version))], within: .seconds(5))
-        guard let epoch = rows.first?.first?.number else { throw .refused(state: "", "no epoch") }
+        guard let epoch = rows.first?.first?.number else { throw PostgreSQLError.refused(state: "", "no epoch") }
+        state.withLock { $0.epoch = epoch }
         return NodeLease(epoch: epoch, renewedAt: now)
     }
 
