@@ -77,6 +77,24 @@ import Testing
         await store.close()
     }
 
+    /// Two nodes of a fleet may examine the same conflict.
+    @Test func whatWasDecidedSinceItWasExaminedIsNotDecidedAgain() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(bench.put("1"))
+        try await store.force("1", .conflicted)
+        _ = try await store.meet(bench.conflict("c1", of: "1"), decision: .resend(bench.revision()), after: 0, now: time.now)
+        // Sent again, also if the first answer was lost, or if it met the next conflict.
+        for state in [OperationState.pending, .uncertain, .conflicted] {
+            try await store.force("1", state)
+            await #expect(throws: DataStoreError.illegal(from: state, to: .conflicted)) {
+                try await store.meet(bench.conflict("c2", of: "1"), decision: .resend(bench.revision()), after: 0, now: time.now)
+            }
+        }
+        _ = try await store.meet(bench.conflict("c3", of: "1"), decision: .yield, after: 1, now: time.now)
+        #expect(try await store.conflicts(ConflictFilter(isOpen: nil)).items.map(\.id) == ["c3", "c1"])
+        await store.close()
+    }
+
     @Test(arguments: OperationState.allCases)
     func onlySomeCanMeetOne(state: OperationState) async throws {
         let store = try openData(scratch.state, time)

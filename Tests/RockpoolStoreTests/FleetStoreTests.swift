@@ -38,6 +38,14 @@ struct FleetStoreTests: FleetCase {
         await b.close()
     }
 
+    @Test func whatHasBeenToldIsNotedWithoutTheFleet() async throws {
+        let a = try await node("a", .refuse)
+        try server.stop()
+        try await a.setJournalPosition(7)
+        #expect(try await a.journalPosition().announced == 7)
+        await a.close()
+    }
+
     @Test func aNewNodeReadsAllAndALargeBodyToo() async throws {
         let a = try await node("a")
         let writer = try await a.blobWriter(expectedLength: nil)

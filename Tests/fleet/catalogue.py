@@ -3,14 +3,18 @@
 from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
-from databases import divided, lost, promoted, spilled, unwarranted
+from cloned import cloned
+from databases import divided, promoted, spilled, unwarranted
+from decided import decided, told
+from defaults import muted, repeatable
 from guide import guide
+from losses import lost, unseen
 from migrated import moved
 from page import shown
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
-from snapshot import held
+from snapshot import held, rejoined
 from upgrade import rolling
 
 
@@ -26,6 +30,7 @@ def three(scenario):
 
 SCENARIOS = {
     "S0": plain,
+    "S0r": repeatable,
     "S1": killed,
     "S1k": killed_at,
     "S1u": without_keys,
@@ -37,7 +42,9 @@ SCENARIOS = {
     "S5": restarted,
     "S6": promoted,
     "S7": lost,
+    "S7u": unseen,
     "S8": unwarranted,
+    "S8m": muted,
     "S9": divided,
     "S10": spilled,
     "S11": clocks_apart,
@@ -45,6 +52,10 @@ SCENARIOS = {
     "S13": held,
     "S14": by_chance,
     "S15": moved,
+    "S16": rejoined,
+    "S17": decided,
+    "S18": told,
+    "S19": cloned,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

@@ -3,10 +3,9 @@
 import time
 
 from clients import Clients
-from fleet import Fleet, until
+from fleet import Fleet
 from holding import Failed
 from postgres import Cluster
-from relay import Relay
 
 
 def synchronous():
@@ -45,30 +44,11 @@ def promoted(given, nodes="ab"):
     return fleet.judge()
 
 
-def lost(given):
-    """S7: the primary dies and a standby that it did not wait for is promoted: the loss is counted and said."""
-    database = Cluster()
-    line = Relay(database.port)
-    standby = Cluster(standby_of=database, line=line)
-    fleet = Fleet(given.binary, database, standby, absence="refuse", relayed=False)
-    fleet.write("a", "one", "c0-1")
-    time.sleep(2)
-    line.cut()
-    for n in range(2, 6):
-        if fleet.write("a", "one", f"c0-{n}") != 202:
-            raise Failed("no acknowledgement without a standby")
-    database.kill()
-    standby.promote()
-    until(lambda: all("lacks changes" in server.log for server in fleet.nodes.values()), 20, "both gateways say what is lost")
-    if fleet.write("a", "one", "c0-9") == 202:
-        raise Failed("a write was acknowledged by the older copy")
-    line = next(line for line in fleet.nodes["a"].log.splitlines() if "lacks changes" in line)
-    return f"refused and said: {line[line.index('lacks') :][:80]}"
-
-
-def unwarranted(given):
+def unwarranted(given, settings=""):
     """S8: the standby is cut off, and the waits of our commits are cancelled: PostgreSQL says COMMIT, with a warning."""
     database, standby = synchronous()
+    database.configure(settings)
+    database.reload()
     fleet = Fleet(given.binary, database, absence="refuse", nodes="a")
     if fleet.write("a", "one", "c0-1") != 202:
         raise Failed("no acknowledgement while the standby was there")

@@ -1,4 +1,4 @@
-"""S13: a transaction of somebody else keeps its snapshot, so that PostgreSQL removes no old version of a row."""
+"""S13 and S16: a transaction of somebody else keeps its snapshot, so that PostgreSQL removes no old version of a row."""
 
 import re
 import subprocess
@@ -81,6 +81,30 @@ def measured(given, minutes, isHeld):
         "dead": dead,
         "verdict": fleet.judge(),
     }
+
+
+def rejoined(given):
+    """S16: a transaction of somebody else has read the outbox and stays open; a gateway that starts again keeps nobody waiting."""
+    database = Cluster()
+    fleet = Fleet(given.binary, database, absence="refuse")
+    fleet.write("a", "one", "c0-1")
+    reader = hold(database)
+    server = fleet.nodes["b"]
+    server.kill()
+    server.start()
+    begun, n, longest = time.monotonic(), 1, 0
+    while time.monotonic() - begun < 12:
+        for name in fleet.nodes:
+            asked, n = time.monotonic(), n + 1
+            status = fleet.write(name, "two", f"c1-{n}", timeout=20)
+            longest = max(longest, time.monotonic() - asked)
+            if status != 202 and time.monotonic() - begun > 5:
+                raise Failed(f"{name} answered {status} {time.monotonic() - begun:.0f} s after the start of b, while somebody reads")
+        time.sleep(0.2)
+    reader.kill()
+    reader.wait()
+    fleet.drained(30)
+    return f"{fleet.judge()}; the longest took {longest:.1f} s"
 
 
 def hold(database):

@@ -59,8 +59,16 @@ class Upstream:
                 except OSError:
                     self.close_connection = True
 
+            def read(self):
+                """The body; None if the client died before its end, for then it is no request."""
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                self.close_connection |= len(body) < length
+                return body.decode() if len(body) == length else None
+
             def do_PUT(self):
-                value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                if (value := self.read()) is None:
+                    return
                 path = urlsplit(self.path).path
                 document = json.loads(value) if "json" in self.headers.get("Content-Type", "") else value
                 with upstream.lock:
@@ -72,7 +80,8 @@ class Upstream:
                     self.close_connection = True
 
             def do_POST(self):
-                value = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                if (value := self.read()) is None:
+                    return
                 if upstream.isAway:
                     return self.answer(503, {})
                 key = self.headers.get("Idempotency-Key")

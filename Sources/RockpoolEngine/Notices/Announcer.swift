@@ -18,6 +18,8 @@ package final class Announcer: Service {
     /// Programs of notices that run at once.
     private static let programLimit = 4
     private static let page = 500
+    /// How far behind the first node of a fleet the others read the log: one that takes its place tells again what it may not have told.
+    private static let overlap = TimeSpan.seconds(30)
     /// Older events are of no use to an operator.
     private static let oldest = TimeSpan.hours(24)
 
@@ -99,6 +101,7 @@ package final class Announcer: Service {
         }) {
             if try await readPage() { state.withLock { $0.isNews = true } }
         }
+        if !data.isFirstNode { state.withLock { $0.isNews = true } }
         await measure()
         for (rule, notices) in due() { for notice in notices { await send(notice, by: rule) } }
         try await store()
@@ -125,10 +128,11 @@ package final class Announcer: Service {
         }
     }
 
-    /// Announces the next lines. Returns true if there may be more.
+    /// Announces the next lines, or leaves them to the first node of the fleet. Returns true if there may be more.
     private func readPage() async throws -> Bool {
         let position = state.withLock { $0.position ?? 0 }
         let lines = try await data.journal(after: position, limit: Self.page)
+        guard data.isFirstNode else { return follow(lines) }
         let wanted = lines.filter { OperationState(rawValue: $0.event)?.isAnnounced == true }
         let operations = try await data.operations(sequences: Array(Set(wanted.map(\.sequence))))
         let bySequence = Dictionary(operations.map { ($0.sequence, $0) }) { first, _ in first }
@@ -139,6 +143,15 @@ package final class Announcer: Service {
             state.withLock { $0.position = line.number }
         }
         return lines.count == Self.page
+    }
+
+    /// Passes over lines that the first node has announced.
+    private func follow(_ lines: [JournalLine]) -> Bool {
+        let passed = data.fleet?.absence == nil ? lines.prefix { now() - $0.at >= Self.overlap } : []
+        state.withLock { state in
+            if let last = passed.last { state.position = last.number }
+        }
+        return passed.count == Self.page
     }
 
     private func announce(_ operation: QueuedWrite, line: JournalLine) async throws {

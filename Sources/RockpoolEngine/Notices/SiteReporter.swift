@@ -7,6 +7,8 @@ import Synchronization
 /// Queues a report at the start and then once in every period, as `fleet.report` says.
 package final class SiteReporter: Service {
     private static let tick = Duration.seconds(1)
+    /// Time between two looks at a configuration without reports.
+    private static let idle = Duration.seconds(10)
 
     private let summary: SiteSummary
     private let messages: OwnMessages
@@ -25,7 +27,7 @@ package final class SiteReporter: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 await self.runOnce()
-                try? await Task.sleep(for: Self.tick)
+                try? await Task.sleep(for: self.active.configuration.fleet.report == nil ? Self.idle : Self.tick)
             }
         }
     }

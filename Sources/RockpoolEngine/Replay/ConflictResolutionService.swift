@@ -12,6 +12,8 @@ package final class ConflictResolutionService: Service {
     /// The time after which a conflict that could not be examined is tried again.
     private static let retry = Duration.seconds(5)
     private static let idle = Duration.seconds(3600)
+    /// The time that the first node of a fleet has for a conflict, before the others try: it may lack a credential.
+    private static let precedence = Duration.seconds(10)
 
     private let data: DataStore
     private let active: ActiveConfiguration
@@ -23,6 +25,8 @@ package final class ConflictResolutionService: Service {
     private let puller: Puller?
     /// True if there may be conflicts to examine.
     private let isDue = Mutex(true)
+    /// When a node that is not the first of its fleet saw these operations in conflict.
+    private let seen = Mutex<[Int64: ContinuousClock.Instant]>([:])
 
     init(
         data: DataStore, active: ActiveConfiguration, outbound: OutboundWrites, commands: OutboxCommands, events: EngineEvents,
@@ -72,14 +76,24 @@ package final class ConflictResolutionService: Service {
             logger.failed("conflicts cannot be read", error: error)
             return 1
         }
+        let own = permitted(open)
         return await withTaskGroup(of: Bool.self) { group in
-            var left = 0
-            for (number, operation) in open.enumerated() {
+            var left = open.count - own.count
+            for (number, operation) in own.enumerated() {
                 if number >= Self.breadth, await group.next() == false { left += 1 }
                 group.addTask { await self.examine(operation.id) }
             }
             for await isDone in group where !isDone { left += 1 }
             return left
+        }
+    }
+
+    /// Returns the operations that this node may examine now: all on the first node of a fleet, on others those that it has left for long.
+    private func permitted(_ open: [QueuedWrite]) -> [QueuedWrite] {
+        let (isFirst, now) = (data.isFirstNode, ContinuousClock.now)
+        return seen.withLock { seen in
+            seen = Dictionary(uniqueKeysWithValues: open.map { ($0.sequence, seen[$0.sequence] ?? now) })
+            return isFirst ? open : open.filter { now - (seen[$0.sequence] ?? now) >= Self.precedence }
         }
     }
 

@@ -102,9 +102,14 @@ final class SharedLog: Sendable {
         }
         let last = results[results.count - 2].first?[0].number ?? 0
         guard last < position else { return state.withLock { $0.isNew = false } }
-        let lost = "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
+        let lost = Self.lacks(last, of: position)
         offline(.away(lost))
         throw Absence.away(lost)
+    }
+
+    /// Says that a server has less than a node has seen.
+    static func lacks(_ last: Int64, of position: Int64) -> String {
+        "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
     }
 
     /// Begins a transaction as the only writer of the fleet.
@@ -115,9 +120,8 @@ final class SharedLog: Sendable {
         let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
-            "BEGIN", isLazy ? "SET LOCAL synchronous_commit = on" : nil, "SET LOCAL lock_timeout = '2s'",
-            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'",
-            "SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey))",
+            SharedSchema.begin, isLazy ? "SET LOCAL synchronous_commit = on" : nil,
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'", SharedSchema.lock,
         ]
         let sql = (statements.compactMap(\.self) + look(after: position)).joined(separator: "; ")
         let results = try failing { try connection.run(sql, within: Self.patience) }

@@ -8,6 +8,19 @@ enum SharedSchema {
     /// The key of the advisory lock that orders the transactions of a fleet: "RPfl".
     static let lockKey = 0x5250_666C
 
+    /// Begins a transaction, whatever the defaults of the server are: it must see what was committed while it waited for the lock, and say
+    /// that a commit has not reached the standby.
+    static let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = '2s'"
+
+    /// Makes this the only transaction that writes.
+    static let lock = "SELECT pg_advisory_xact_lock(\(lockKey))"
+
+    /// True if the tables are there.
+    static let isMade = """
+        SELECT to_regclass('rockpool.blob') IS NOT NULL AND EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = to_regclass('rockpool.item') AND attname = 'node')
+        """
+
     /// `item_door`: a client's key names one operation in the fleet. `lane` and `claim`: the operations in flight in one lane belong to one
     /// node; the foreign key refuses another's. A lane keeps its row: a new one for each claim would leave as many old versions under its
     /// key. `item.node` is the node that brought an operation.
@@ -41,6 +54,17 @@ enum SharedSchema {
         CREATE INDEX IF NOT EXISTS claim_lane ON rockpool.claim (upstream, lane);
         CREATE TABLE IF NOT EXISTS rockpool.blob (sha bytea NOT NULL, i bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sha, i));
         """
+
+    /// Records the last change that a server had when the first node used it on this timeline: what a node has seen beyond it, is lost. The
+    /// numbers alone do not tell, because those of a promoted server go on after a gap.
+    static func mark(_ timeline: Int64) -> String {
+        """
+        INSERT INTO rockpool.meta SELECT '\(timelinePrefix)\(timeline)', coalesce(max(n), 0)::text FROM rockpool.item ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// Before the number of a timeline in the name of its mark.
+    static let timelinePrefix = "timeline:"
 
     // MARK: the statements of a transaction
 

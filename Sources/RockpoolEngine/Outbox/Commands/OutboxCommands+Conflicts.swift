@@ -92,7 +92,7 @@ extension OutboxCommands {
             decidedBy: verdict.decidedBy)
         let decision = try await decision(of: verdict, at: upstream)
         let moved = try await ended(operation, met: met) {
-            try await data.meet(conflict, decision: decision, isListed: verdict.isListed, now: now())
+            try await data.meet(conflict, decision: decision, after: met.rounds, isListed: verdict.isListed, now: now())
         }
         await settled(moved, conflict: verdict.isListed ? conflict.id : nil, isOpen: decision == nil, request: met.request)
     }

@@ -51,14 +51,16 @@ extension DataStore {
     /// Returns the operation's rounds: how often its strategy has decided since the last decision by a person, or in total
     /// (docs/outbox.md#strategies).
     package func rounds(of sequence: Int64) async throws -> Int {
-        try await reading { db in
-            try Int.fetchOne(
-                db,
-                sql: """
-                    SELECT count(*) FROM conflict WHERE seq = ?1 AND decided_by = 'strategy'
-                        AND n > coalesce((SELECT max(n) FROM conflict WHERE seq = ?1 AND decided_by = 'person'), 0)
-                    """, arguments: [sequence]) ?? 0
-        }
+        try await reading { try Self.rounds(of: sequence, in: $0) }
+    }
+
+    static func rounds(of sequence: Int64, in db: Database) throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) FROM conflict WHERE seq = ?1 AND decided_by = 'strategy'
+                    AND n > coalesce((SELECT max(n) FROM conflict WHERE seq = ?1 AND decided_by = 'person'), 0)
+                """, arguments: [sequence]) ?? 0
     }
 
     /// `INDEXED BY`, because the planner would otherwise scan all conflicts in order of upstreams.

@@ -10,11 +10,13 @@ extension DataStore {
     /// - Parameters:
     ///   - conflict: with a decision it is closed: at `closedAt` or else now, by `decidedBy` or else the strategy.
     ///   - decision: nil leaves the conflict open for a person, and the operation waits as `conflicted`.
+    ///   - rounds: the operation's rounds when it was examined as `conflicted`; another node may have decided since. Nil for a conflict that
+    ///     is found before.
     ///   - isListed: false if the decided conflict is not kept, because the write meets an action of its own client.
-    /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed
+    /// - Throws: `.illegal` when the operation is being sent, is parked, has ended, or was decided since, `.notFound`, `.unavailable`. Nothing has changed
     ///   then.
     package func meet(
-        _ conflict: Conflict, decision: ConflictDecision?, isListed: Bool = true, now: Timestamp
+        _ conflict: Conflict, decision: ConflictDecision?, after rounds: Int? = nil, isListed: Bool = true, now: Timestamp
     )
         async throws -> QueuedWrite
     {
@@ -24,6 +26,10 @@ extension DataStore {
         if decision == nil { met.resolution = nil }
         return try await decided(by: decision, sides: [met.base, met.mine, met.theirs, met.result]) { [met] db in
             let operation = try Self.position(met.operation, in: db)
+            if let rounds {
+                let isAsExamined = try operation.state == .conflicted && rounds == Self.rounds(of: operation.sequence, in: db)
+                guard isAsExamined else { throw DataStoreError.illegal(from: operation.state, to: .conflicted) }
+            }
             try Self.transition(
                 in: db, sequence: operation.sequence, from: operation.state, to: .conflicted,
                 reason: OperationReason(rawValue: met.kind.rawValue),

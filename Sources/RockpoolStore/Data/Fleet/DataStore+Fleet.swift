@@ -68,7 +68,7 @@ extension DataStore {
     package func isSentElsewhere(_ sequence: Int64) -> Bool { fleetReplica?.isElsewhere(sequence) ?? false }
 
     /// True if this node does the work that one node of a fleet does for all.
-    var isFirstNode: Bool { membership?.standing.isFirst ?? (replica == nil) }
+    package var isFirstNode: Bool { membership?.standing.isFirst ?? (replica == nil) }
 
     /// Calls `body`, on the writer's thread, with what has come from other nodes, after it is committed.
     package func onForeignChanges(_ body: @escaping @Sendable (ForeignChanges) -> Void) {

@@ -21,6 +21,8 @@ final class FleetMembership: Sendable {
     private struct State {
         var isStopping = false
         var facts = FleetStanding()
+        /// The highest epoch that this process may have registered; nil before the first.
+        var epoch: Int64?
     }
 
     private static let pollInterval = Duration.milliseconds(250)
@@ -78,6 +80,8 @@ final class FleetMembership: Sendable {
         while !isStopping {
             do {
                 try serve { said = nil }
+            } catch is Displaced {
+                return end()
             } catch {
                 let detail = "\(error)"
                 if said != detail {
@@ -95,6 +99,17 @@ final class FleetMembership: Sendable {
         let description: String
     }
 
+    /// Another process has registered as this node.
+    private struct Displaced: Error {}
+
+    /// Takes no part any more: two processes with one id would fence each other for ever.
+    private func end() {
+        let reason = "another process has the id of this node, so that one state_dir is a copy of the other"
+        let next = "stop this node, export what it holds, remove data.sqlite, and start it"
+        replica.logger.error("this node takes no part in its fleet any more", metadata: ["reason": "\(reason)", "next": "\(next)"])
+        replica.log.offline(.away("\(reason): \(next)"))
+    }
+
     private func serve(onJoin: () -> Void) throws {
         let (connection, standing, place) = try server.connect { self.clock().milliseconds }
         guard standing.timeline >= replica.timeline else {
@@ -102,8 +117,8 @@ final class FleetMembership: Sendable {
                 description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
         }
         try checkDurability(of: standing)
-        try connection.run(
-            "BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(SharedSchema.creation); COMMIT", within: .seconds(10))
+        try makeTables(on: connection)
+        try markTimeline(standing.timeline, on: connection)
         try checkTerms(on: connection)
         var lease = try register(on: connection)
         try connection.run("LISTEN rockpool", within: .seconds(5))
@@ -141,10 +156,18 @@ final class FleetMembership: Sendable {
     }
 
     /// Goes on with the lease that this process had, unless another node has fenced it; else takes a new epoch.
-    private func register(on connection: PostgreSQLConnection) throws(PostgreSQLError) -> NodeLease {
+    /// - Throws: `PostgreSQLError`, `Displaced`.
+    private func register(on connection: PostgreSQLConnection) throws -> NodeLease {
         let now = ContinuousClock.now
         if let lease = replica.log.lease, try renew(lease, on: connection).isHeld {
             return NodeLease(epoch: lease.epoch, renewedAt: now)
+        }
+        if let own = state.withLock(\.epoch) {
+            let live = "SELECT epoch::text FROM rockpool.node WHERE id = $1 AND NOT fenced"
+            let epoch = try connection.run(live, [.text(replica.node)], within: .seconds(5)).first?.first?.number
+            guard epoch ?? 0 <= own else { throw Displaced() }
+            // If the answer to the registration is lost, it may have happened.
+            state.withLock { $0.epoch = own + 1 }
         }
         let rows = try connection.run(
             """
@@ -153,25 +176,29 @@ final class FleetMembership: Sendable {
                 version = excluded.version
             RETURNING epoch::text
             """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version))], within: .seconds(5))
-        guard let epoch = rows.first?.first?.number else { throw .refused(state: "", "no epoch") }
+        guard let epoch = rows.first?.first?.number else { throw PostgreSQLError.refused(state: "", "no epoch") }
+        state.withLock { $0.epoch = epoch }
         return NodeLease(epoch: epoch, renewedAt: now)
     }
 
     private func renew(
         _ lease: NodeLease, on connection: PostgreSQLConnection
     ) throws(PostgreSQLError) -> (isHeld: Bool, hasExpired: Bool) {
-        let rows = try connection.run(
+        let results = try connection.run(
             """
-            WITH own AS (UPDATE rockpool.node SET expires = clock_timestamp() + interval '15 s', position = $3, held = $4
-                WHERE id = $1 AND epoch = $2 AND NOT fenced RETURNING 1)
+            \(SharedSchema.begin);
+            WITH own AS (
+                UPDATE rockpool.node
+                    SET expires = clock_timestamp() + interval '15 s', position = \(replica.position), held = \(replica.held)
+                    WHERE id = '\(replica.node)' AND epoch = \(lease.epoch) AND NOT fenced RETURNING 1)
             SELECT (SELECT count(*) FROM own)::text,
-                (SELECT count(*) FROM rockpool.node WHERE id <> $1 AND NOT fenced AND expires < clock_timestamp())::text,
-                (SELECT count(*) FROM rockpool.node WHERE id < $1 AND NOT fenced AND expires > clock_timestamp())::text,
-                (SELECT count(*) FROM rockpool.node WHERE NOT fenced AND expires > clock_timestamp())::text
-            """,
-            [.text(replica.node), .number(lease.epoch), .number(replica.position), .number(Int64(replica.held))], within: .seconds(5))
+                (SELECT count(*) FROM rockpool.node WHERE id <> '\(replica.node)' AND NOT fenced AND expires < clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE id < '\(replica.node)' AND NOT fenced AND expires > clock_timestamp())::text,
+                (SELECT count(*) FROM rockpool.node WHERE NOT fenced AND expires > clock_timestamp())::text;
+            COMMIT
+            """, within: .seconds(5))
         guard connection.lastWarnings.isEmpty else { throw .warned(connection.lastWarnings.joined(separator: "; ")) }
-        let numbers = (rows.first ?? []).map { $0.number ?? 0 }
+        let numbers = (results.dropLast().last?.first ?? []).map { $0.number ?? 0 }
         guard numbers.count == 4 else { throw .refused(state: "", "no answer to a renewal") }
         state.withLock { ($0.facts.isFirst, $0.facts.nodes) = (numbers[2] == 0, Int(numbers[3])) }
         return (numbers[0] == 1, numbers[1] > 0)

@@ -32,6 +32,8 @@ final class FleetReplica: FleetMember {
         var onChange: (@Sendable (ForeignChanges) -> Void)?
         /// The highest timeline of a server that this node has used.
         var timeline: Int64 = 0
+        /// The same at the begin of the transaction that is under way.
+        var timelineNext: Int64 = 0
         var lookedAt = ContinuousClock.now
         /// The same of the transaction that is under way.
         var lookedNext = ContinuousClock.now
@@ -151,7 +153,7 @@ final class FleetReplica: FleetMember {
 
     func begin(in db: Database, isReading: Bool) throws -> Bool {
         let (position, isReading) = state.withLock { state in
-            (state.brought, state.next) = (ForeignChanges(), state.position)
+            (state.brought, state.next, state.timelineNext) = (ForeignChanges(), state.position, state.timeline)
             state.isReading = isReading && state.position > 0
             return (state.position, state.isReading)
         }
@@ -220,20 +222,28 @@ final class FleetReplica: FleetMember {
             throw self.absence(absence)
         }
         let elsewhere = try elsewhere(in: db)
-        let next = state.withLock { state in
+        let (next, timeline) = state.withLock { state in
             state.elsewhere = elsewhere
-            return state.next
+            return (state.next, state.timelineNext)
         }
         if next != position {
-            try db.cachedStatement(sql: "UPDATE fleet_state SET position = ?").execute(arguments: [next])
+            // Together: a position means nothing without the timeline on which it was reached.
+            try db.cachedStatement(sql: "UPDATE fleet_state SET position = ?, timeline = ?").execute(arguments: [next, timeline])
         }
-        guard !state.withLock(\.isReading) else { return }
-        FailPoint.beforeSharedCommit.reached()
-        do { try log.commit(notifying: isNews) } catch let absence as SharedLog.Absence {
-            guard case .away(let detail) = absence else { throw self.absence(absence) }
-            throw PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
+        if !state.withLock(\.isReading) {
+            FailPoint.beforeSharedCommit.reached()
+            do { try log.commit(notifying: isNews) } catch let absence as SharedLog.Absence {
+                guard case .away(let detail) = absence else { throw self.absence(absence) }
+                throw unknown(detail)
+            }
+            FailPoint.betweenCommits.reached()
         }
-        FailPoint.betweenCommits.reached()
+        // This server is not the primary any more.
+        guard self.timeline == timeline else { throw unknown("another server was promoted") }
+    }
+
+    private func unknown(_ detail: String) -> PartnerAbsence {
+        PartnerAbsence(error: DataStoreError.away("\(detail); it is not known whether it has kept this"), isUnknown: true)
     }
 
     /// Adds what the jobs have changed to the shared transaction.

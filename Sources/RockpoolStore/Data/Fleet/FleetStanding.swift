@@ -15,8 +15,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var timeline: Int64 = 0
     /// The number of live nodes, with this one.
     package var nodes = 0
-    /// True if this node does the work that one node does for all.
-    package var isFirst = true
+    /// True if this node does the work that one node does for all. Not known before it has joined.
+    package var isFirst = false
     /// The number of operations that this node keeps until the database is back.
     package var held = 0
     /// True if the outbox is no longer in the shared database, but in this node's own.

@@ -46,7 +46,7 @@ extension DataStore {
     /// Records the last line that was announced.
     package func setJournalPosition(_ number: Int64) async throws {
         try await recorded {
-            try await queue.commit(weight: 512) { db in
+            try await queue.commit(weight: 512, scope: .own) { db in
                 try db.execute(
                     sql: "INSERT INTO cursor (scope, value) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET value = excluded.value",
                     arguments: [Self.journal, "\(number)"])
