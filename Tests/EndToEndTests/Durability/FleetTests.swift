@@ -10,7 +10,8 @@ import Testing
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
     private static let program = checkout + "/Tests/fleet/run"
 
-    @Test(arguments: ["S0", "S2a", "S2b", "S3", "S7u", "S8", "S15", "S17", "SR", "guide", "page"]) func holds(_ scenario: String) async throws {
+    @Test(arguments: ["S0", "S2a", "S2b", "S3", "S7u", "S8", "S15", "S17", "SR", "guide", "page"])
+    func holds(_ scenario: String) async throws {
         let run = try await Command.run(
             "/usr/bin/env", ["python3", Self.program, scenario, "--binary", Binary.path], within: .seconds(120))
         #expect(run.status == 0, "\(run.output)\(run.errors)")
