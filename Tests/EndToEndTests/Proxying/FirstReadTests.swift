@@ -45,7 +45,7 @@ import Testing
     }
 
     /// Whatever the origin answers, the reply, what is stored of it and the number of requests are those of the full path.
-    @Test(arguments: 1...6) func everyResponseIsTreatedAsOnTheFullPath(_ seed: UInt64) async throws {
+    @Test(arguments: 1...4) func everyResponseIsTreatedAsOnTheFullPath(_ seed: UInt64) async throws {
         try await RelaySite.with(Self.ok("usual")) { relayed in
             try await RelaySite.with(Self.ok("usual")) { full in
                 var chance = Chance(seed, 99)
