@@ -46,9 +46,6 @@ package struct GatewayEntrance: Hashable, Sendable {
 }
 
 extension GatewayListener {
-    /// The path prefix of Rockpool's own documents.
-    private static let ownPath = "/.well-known/rockpool/"
-
     /// Selects the upstream of a request.
     ///
     /// - Parameters:
@@ -78,7 +75,7 @@ extension GatewayListener {
         if let (upstream, rest) = fitting.max(by: { $0.1.utf8.count > $1.1.utf8.count }) {
             return GatewayEntrance(upstream: upstream, target: rest, prefix: upstream.gatewaySettings?.path ?? "", namesOrigin: false)
         }
-        guard path == "*" || path.hasPrefix(Self.ownPath), let first = candidates.first else {
+        guard path == "*" || path.hasPrefix(RequestTarget.ownPath), let first = candidates.first else {
             let known = candidates.compactMap { $0.gatewaySettings?.path }.joined(separator: ", ")
             throw Refusal(status: 404, problem: "not-found", detail: "paths of this gateway begin with \(known)")
         }

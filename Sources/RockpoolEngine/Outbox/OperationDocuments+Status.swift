@@ -24,7 +24,7 @@ private struct StatusPath {
 extension OperationDocuments {
     /// Returns the reply to a request for a status document; nil for any other request.
     func statusDocument(for request: RequestHead, trace: Trace) async -> Reply? {
-        guard request.target.hasPrefix("/.well-known/rockpool/") else { return nil }
+        guard request.target.hasPrefix(RequestTarget.ownPath) else { return nil }
         guard let path = StatusPath(request.target), !path.id.isEmpty else {
             return Reply(Problem(.notFound, detail: "only /.well-known/rockpool/operations/{id} is answered here"), trace)
         }

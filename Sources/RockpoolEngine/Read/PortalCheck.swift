@@ -14,14 +14,19 @@ struct PortalCheck: Sendable {
         plan.policy == .offlineFirst && !reachability.isTrusted(plan.upstream?.name)
     }
 
+    /// The sign by which a response may come from something else in the upstream's place; nil without one. Notes nothing.
+    func sign(of head: ResponseHead, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
+        PortalSuspicion.judge(head, to: context.request, stored: stored, isDeclared: declared(context.plan) != nil)
+    }
+
+    /// The upstream that a probe can confirm.
+    func declared(_ plan: RoutePlan) -> Upstream? { plan.policy == .offlineFirst ? plan.upstream : nil }
+
     /// The reason why the response is not accepted as the upstream's own; nil if it is accepted.
     /// - Parameter stored: Stored responses of the key, as examples of the upstream's own responses.
     func suspicion(of head: ResponseHead, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
-        let declared = context.plan.policy == .offlineFirst ? context.plan.upstream : nil
-        guard let suspicion = PortalSuspicion.judge(head, to: context.request, stored: stored, isDeclared: declared != nil) else {
-            return nil
-        }
-        guard let declared else { return suspicion }
+        guard let suspicion = sign(of: head, to: context, stored: stored) else { return nil }
+        guard let declared = declared(context.plan) else { return suspicion }
         let stands = reachability.suspect(
             declared.name, url: context.request.url, sign: suspicion.detail, hasExpectation: declared.hasExpectation, now: now())
         if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: declared.name, now: now()) }

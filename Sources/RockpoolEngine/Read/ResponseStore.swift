@@ -42,7 +42,7 @@ struct ResponseStore: Sendable {
             alone.isLastingRefusal = reason != .goodCopy && head.status < 500
             return alone
         case .store(let plan):
-            let category = context.plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
+            let category = category(of: head, context.plan)
             let key = await key(for: head, plan: plan, context: context)
             guard !found.isEmpty || admission.admits(key, to: category) else {
                 return unstored(received, reason: "min-uses", for: &context)
@@ -61,6 +61,11 @@ struct ResponseStore: Sendable {
             fetched.request = received.request
             return fetched
         }
+    }
+
+    /// The category of a response: of its route, or else by its type.
+    func category(of head: ResponseHead, _ plan: RoutePlan) -> CacheCategory {
+        plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
     }
 
     /// Returns the response for the requesting client only, and records the reason in the events of the URL.

@@ -8,11 +8,11 @@ import RockpoolStore
 extension Relays {
     /// Returns the relay of a read of which nothing is stored; nil if the request needs the full path.
     func firstRead(for request: FastPathRequest, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Relay? {
-        guard hasFirstReadRules, let shape = RequestShape(of: request, in: bytes) else { return nil }
+        guard !firstReads.isEmpty, let shape = RequestShape(of: request, in: bytes) else { return nil }
         let hash = Self.hash(shape, in: bytes, listener)
-        guard let rule = firstReadRule(hash), rule.isFor(shape, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
+        guard let rule = firstReads[hash], rule.isFor(shape, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
         guard isValid(rule.validity, of: rule.plan) else {
-            forgetFirstReadRule(hash)
+            firstReads.forget(hash)
             return nil
         }
         var head = rule.received
@@ -39,19 +39,19 @@ extension Relays {
         let plan = active.routes.plan(for: passed.request.head)
         guard plan.entity == nil, plan.searchVariance == nil else { return }
         let hash = Self.hash(shape, in: bytes, listener)
-        if let early = exchange.early, early.isTaken, let known = firstReadRule(hash),
+        if let early = exchange.early, early.isTaken, let known = firstReads[hash],
             known.isFor(shape, in: bytes, at: listener, isLocalClient: exchange.isLocalClient), known.plan == plan,
             known.request.head.fields == passed.request.head.fields, known.request.head.target != passed.request.head.target
         {
             if let template = RelayTemplate(of: early.head, answeredBy: reply.head, isStored: true) { known.learn(template) }
             return
         }
-        keep(
+        firstReads.keep(
             FirstReadRule(
                 passed, plan: plan, before: plain.arrival[shape.before], after: plain.arrival[shape.after], listener: listener,
                 isLocalClient: exchange.isLocalClient, reply: reply,
                 validity: validity(since: moment, keys: [], credential: passed.identity.credential)),
-            as: hash)
+            as: hash, at: now())
     }
 
     private static func hash(_ shape: RequestShape, in bytes: Span<UInt8>, _ listener: String) -> Int {

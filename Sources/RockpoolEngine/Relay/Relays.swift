@@ -4,13 +4,10 @@ import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore
-import Synchronization
 
 /// The rules of the relays. The pipeline shows twice how it treats a request: what it sends, then what it makes of the response. While nothing
 /// of that can have changed, equal requests with matching responses need no pipeline, and reads of new URLs only what stores them.
 package final class Relays: Sendable {
-    /// Maximum number of rules; above it all are learned anew.
-    private static let limit = 1024
     /// The time after which a rule is learned anew.
     private static let lifetime = TimeSpan.seconds(5)
 
@@ -23,8 +20,8 @@ package final class Relays: Sendable {
     let active: ActiveConfiguration
     private let ring: ExchangeRing
     let now: @Sendable () -> Timestamp
-    private let rules = Mutex<[Int: RelayRule]>([:])
-    private let firstReads = Mutex<[Int: FirstReadRule]>([:])
+    private let rules = RelayRules<RelayRule> { $0.validity.until }
+    let firstReads = RelayRules<FirstReadRule> { $0.validity.until }
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
@@ -47,11 +44,11 @@ package final class Relays: Sendable {
         guard !request.isHead else { return nil }
         let head = bytes.readableBytesUInt8Span.extracting(0..<request.length)
         let hash = Self.hash(head, listener)
-        guard let rule = rules.withLock({ $0[hash] }), rule.isFor(head, at: listener, isLocalClient: isLocalClient) else {
+        guard let rule = rules[hash], rule.isFor(head, at: listener, isLocalClient: isLocalClient) else {
             return keepsPath ? firstRead(for: request, in: head, at: listener, isLocalClient: isLocalClient) : nil
         }
         guard isValid(rule.validity, of: rule.plan) else {
-            rules.withLock { $0[hash] = nil }
+            rules.forget(hash)
             return nil
         }
         return rule.relay
@@ -91,39 +88,18 @@ package final class Relays: Sendable {
         let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
         let (head, listener) = (plain.head, plain.arrival.listener)
         let hash = Self.hash(head.readableBytesUInt8Span, listener)
-        let known = rules.withLock { $0[hash] }
+        let known = rules[hash]
         if let early = exchange.early, early.isTaken, let known, known.request.head == passed.request.head {
             return known.learn(RelayTemplate(of: early.head, answeredBy: reply.head), validity: validity)
         }
         let rule = RelayRule(
             passed, head: head, listener: listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
-        rules.withLock { Self.keep(rule, as: hash, in: &$0, expiry: \.validity.until, now: now()) }
+        rules.keep(rule, as: hash, at: now())
     }
 
     func validity(since moment: UInt64, keys: [String], credential: String?) -> RelayRule.Validity {
         RelayRule.Validity(
             until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment, slots: cache.slots(of: keys, credential: credential))
-    }
-
-    /// Adds a rule. If there are too many, those that have expired are dropped, or else all.
-    private static func keep<Rule>(
-        _ rule: Rule, as hash: Int, in rules: inout [Int: Rule], expiry: (Rule) -> Timestamp, now: Timestamp
-    ) {
-        if rules.count >= limit { rules = rules.filter { expiry($0.value) > now } }
-        if rules.count >= limit { rules.removeAll() }
-        rules[hash] = rule
-    }
-
-    // MARK: rules of first reads
-
-    var hasFirstReadRules: Bool { firstReads.withLock { !$0.isEmpty } }
-
-    func firstReadRule(_ hash: Int) -> FirstReadRule? { firstReads.withLock { $0[hash] } }
-
-    func forgetFirstReadRule(_ hash: Int) { firstReads.withLock { $0[hash] = nil } }
-
-    func keep(_ rule: FirstReadRule, as hash: Int) {
-        firstReads.withLock { Self.keep(rule, as: hash, in: &$0, expiry: \.validity.until, now: now()) }
     }
 
     /// True for a plain read of an upstream without budgets, by way of no other proxy, with a body that is passed on unchanged.

@@ -14,14 +14,13 @@ extension ResponseStore {
     /// Decides about a response to a read of which nothing is stored; nil if it is not stored, or if that takes more than the response.
     func copy(of head: ResponseHead, length: Int, sentAt: Timestamp, for context: RequestContext) -> Copy? {
         let (receivedAt, plan) = (now(), context.plan)
-        let isDeclared = plan.policy == .offlineFirst && plan.upstream != nil
         // A portal's page is told from the upstream's by a probe after it.
-        if isDeclared, MediaType.isPage(head.fields) { return nil }
-        guard PortalSuspicion.judge(head, to: context.request, stored: [], isDeclared: isDeclared) == nil, !portal.isDoubted(plan: plan),
+        if portal.declared(plan) != nil, MediaType.isPage(head.fields) { return nil }
+        guard portal.sign(of: head, to: context, stored: []) == nil, !portal.isDoubted(plan: plan),
             head.searchVariance(plan: plan).isDefault,
             case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt)
         else { return nil }
-        let category = plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
+        let category = category(of: head, plan)
         let key = storage.key(for: context.request)
         guard category.minUses <= 1, cache.isOpenForWrites, Int64(length) <= cache.largestBody(in: category, of: key.url) else {
             return nil
@@ -46,16 +45,8 @@ extension ResponseStore {
             let groups = CacheGroups.all(in: copy.response.head.fields)
             _ = try await cache.commit(writer, key: copy.key, response: copy.response, groups: groups, mayLinger: true)
         } catch {
-            logNotStored(error)
+            logger.notStored(error)
         }
         return true
-    }
-
-    /// Logs the failure of storing a response, unless another copy has come before it.
-    private func logNotStored(_ error: any Error) {
-        switch error {
-        case is WholeIsStored, is OlderThanOwnWrite: break
-        default: logger.failed("a response could not be stored", error: error)
-        }
     }
 }

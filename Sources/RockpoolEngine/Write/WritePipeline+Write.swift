@@ -294,8 +294,10 @@ extension WritePipeline {
             let version = events.version
             guard let operation = try? await data.operation(id: id) else { return nil }
             if operation.state.hasEnded || operation.state == .dead { return operation }
-            let undecided = operation.state == .conflicted ? try? await data.unexaminedConflicts() : []
-            if operation.state == .conflicted, undecided?.contains(where: { $0.id == id }) != true { return operation }
+            if operation.state == .conflicted {
+                let unexamined = (try? await data.unexaminedConflicts()) ?? []
+                if !unexamined.contains(where: { $0.id == id }) { return operation }
+            }
             guard await events.change(after: version, before: deadline) else { return nil }
         }
     }

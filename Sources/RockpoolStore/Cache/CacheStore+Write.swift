@@ -20,7 +20,7 @@ extension CacheStore {
     ) async -> CacheWriter? {
         let maxLength = largestBody(in: category, of: key?.url)
         let expected = expectedLength ?? 0
-        guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
+        guard expected >= 0, expected <= maxLength, isOpenForWrites else { return nil }
         let file = SpaceRequest(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
         let seal = seal.isSealing && key.map { $0.partition != .shared } ?? false ? seal : nil
         let inline = (expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit) + (seal == nil ? 0 : Int64(BodySeal.overhead))

@@ -33,7 +33,7 @@ final class CommitQueue: Sendable {
         /// True if the jobs that wait may be held until `now` for others.
         func mayHold(at now: ContinuousClock.Instant) -> Bool {
             guard !isClosed, waiting.count < CommitQueue.lingerCount, let first = waiting.first else { return false }
-            return now - first.since < CommitQueue.linger && waiting.allSatisfy(\.job.mayLinger)
+            return now - first.since < .milliseconds(CommitQueue.linger) && waiting.allSatisfy(\.job.mayLinger)
         }
     }
 
@@ -44,8 +44,8 @@ final class CommitQueue: Sendable {
         case running
     }
 
-    /// The longest time that a job is held.
-    private static let linger = Duration.milliseconds(5)
+    /// The longest time that a job is held, in milliseconds.
+    private static let linger = 5
     /// The number of jobs that are not held any longer.
     private static let lingerCount = 64
 
@@ -142,7 +142,9 @@ final class CommitQueue: Sendable {
     /// - Parameter isHurried: true to hold no job.
     private func start(_ state: inout State, isHurried: Bool = false) {
         if !isHurried, state.mayHold(at: .now) {
-            if state.drain == .none { DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { self.endHolding() } }
+            if state.drain == .none {
+                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Self.linger)) { self.endHolding() }
+            }
             state.drain = .scheduled
         } else {
             state.drain = .running

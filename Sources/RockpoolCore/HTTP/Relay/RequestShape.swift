@@ -22,7 +22,7 @@ package struct RequestShape: Sendable {
     }
 
     private static let scheme = Array("http://".utf8)
-    private static let own = Array("/.well-known/rockpool/".utf8)
+    private static let own = Array(RequestTarget.ownPath.utf8)
 
     private static func endsAuthority(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?") }
 

@@ -13,6 +13,9 @@ package enum RequestTarget: Hashable, Sendable {
 }
 
 extension RequestTarget {
+    /// The path prefix of Rockpool's own documents on every authority (docs/reference/behaviour.md#status-document).
+    package static let ownPath = "/.well-known/rockpool/"
+
     /// Parses `target` in the one form that `method` and its first characters permit, or throws a 400. Path and query are unchanged,
     /// including percent-encoding, because only the upstream can interpret them.
     package static func parse(_ target: String, method: String) throws(Refusal) -> RequestTarget {

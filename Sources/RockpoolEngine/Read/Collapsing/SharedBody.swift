@@ -246,17 +246,13 @@ final class SharedBody: Sendable {
             case .whole: try await storing.whole(writer)
             case .failed, .cut: try await storing.interrupted(writer)
             }
-        } catch is WholeIsStored {
-            // Another transfer has stored the whole first.
-        } catch is OlderThanOwnWrite {
-            // The copy of a write that its client has made meanwhile is stored.
         } catch is IncompleteBody where ending != .whole {
             // No bytes were received.
         } catch is UnprovenBody {
             logger.warning("a body was not what its origin says it is, and is not stored")
             return .failed(.unproven)
         } catch {
-            logger.failed("a response could not be stored", error: error)
+            logger.notStored(error)
         }
         return ending
     }

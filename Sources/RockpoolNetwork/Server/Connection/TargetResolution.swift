@@ -6,9 +6,6 @@ import RockpoolEngine
 
 /// Resolves request targets for one listener.
 struct TargetResolution: Sendable {
-    /// The path prefix of status documents on every authority (docs/reference/behaviour.md#status-document).
-    static let ownPath = "/.well-known/rockpool/"
-
     let role: ListenerRole
     let ports: PortPolicy
     /// `host:port` of this listener as bound.
@@ -39,10 +36,10 @@ struct TargetResolution: Sendable {
             try checkNotOurs(host: host, port: port)
             return .tunnel(host: host, port: port)
         case .absolute(let origin, let path):
-            if isOurs(host: origin.host, port: origin.port), !path.hasPrefix(Self.ownPath) { throw ownAddress }
+            if isOurs(host: origin.host, port: origin.port), !path.hasPrefix(RequestTarget.ownPath) { throw ownAddress }
             try ports.checkForwarding(to: origin)
             return .origin(origin, target: path)
-        case .origin(let path) where path.hasPrefix(Self.ownPath):
+        case .origin(let path) where path.hasPrefix(RequestTarget.ownPath):
             let host = try name.authority()
             return .origin(OriginAddress(scheme: .http, host: host.host, port: host.port), target: path)
         case .origin, .asterisk:
