@@ -113,7 +113,7 @@ package final class Engine: Sendable {
             overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, ring: exchanges, now: now)
         relays = Relays(
             cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
-            active: active, ring: exchanges, now: now)
+            writes: writes, active: active, ring: exchanges, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
@@ -180,6 +180,12 @@ package final class Engine: Sendable {
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
+        if let write = exchange.early?.write {
+            var context = write.context(of: exchange, trace)
+            let reply = await writes.conclude(write, context: &context)
+            trace = context.trace
+            return reply
+        }
         if let page = setup.reply(to: exchange.request, &trace) { return page }
         if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
         if let purged = await purges.reply(to: exchange, &trace) { return purged }

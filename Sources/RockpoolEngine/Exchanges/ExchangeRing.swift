@@ -73,10 +73,10 @@ package final class ExchangeRing: Sendable {
     }
 
     /// The number of the newest record; 0 before the first.
-    package var last: UInt64 { state.withLock(\.last) }
+    package var last: UInt64 { state.withLock { $0.last } }
 
     /// The number of records.
-    package var count: Int { state.withLock(\.items.count) }
+    package var count: Int { state.withLock { $0.items.count } }
 
     /// Returns the records with greater numbers, the oldest first.
     package func records(after number: UInt64) -> [RecordedExchange] {

@@ -87,12 +87,7 @@ struct EntryUpdates: Sendable {
     /// Invalidates stored responses after a write (RFC 9111 §4.4).
     /// - Parameter moment: when it was answered; nil for now.
     func invalidate(after response: ResponseHead, to request: RequestHead, at moment: Timestamp? = nil) async {
-        let urls = Invalidation.targets(request: request, response: response).flatMap { url in
-            // Includes the URL under which equivalent queries are stored.
-            guard let request = try? RequestHead(url: url) else { return [url] }
-            let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
-            return stored == url ? [url] : [url, stored]
-        }
+        let urls = urls(after: response, to: request)
         let groups = CacheGroups.invalidated(by: response, to: request)
         do {
             if !urls.isEmpty { _ = try await cache.invalidate(urls: urls, at: moment) }
@@ -100,5 +95,14 @@ struct EntryUpdates: Sendable {
             if !trees.isEmpty { _ = try await cache.invalidate(trees: trees, at: moment) }
             if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin, at: moment) }
         } catch { logger.failed("cache invalidation failed", error: error) }
+    }
+
+    /// The URLs that a write invalidates, with those under which equivalent queries are stored.
+    func urls(after response: ResponseHead, to request: RequestHead) -> [String] {
+        Invalidation.targets(request: request, response: response).flatMap { url in
+            guard let request = try? RequestHead(url: url) else { return [url] }
+            let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
+            return stored == url ? [url] : [url, stored]
+        }
     }
 }

@@ -69,7 +69,7 @@ final class FirstReadRule: Sendable {
         var request = request
         request.head.target = target
         return Relay(
-            request: request, bytes: RequestHead.bytes(target, linesAfterTarget), templates: learned.withLock(\.templates),
+            request: request, bytes: RequestHead.bytes(target, linesAfterTarget), templates: learned.withLock { $0.templates },
             first: first, plan: plan, trace: trace)
     }
 }

@@ -7,31 +7,45 @@ package import RockpoolCore
 package struct Relay: Sendable {
     /// The request as the pipeline would send it.
     package let request: OutboundRequest
-    /// The head of `request` in the form of HTTP/1.1.
+    /// `request` in the form of HTTP/1.1.
     package let bytes: ByteBuffer
     /// The patterns of the responses; none before the first one has been learned.
     package let templates: [RelayTemplate]
     /// The read, if its response is stored; nil for a response that is passed on and never stored.
     package let first: FirstRead?
+    /// The write; nil for a read.
+    package var write: RelayedWrite?
     let plan: RoutePlan
     /// The record of an exchange in which the pipeline took the same steps.
     let trace: Trace
 }
 
 extension RequestHead {
-    /// The lines of the head in the form of HTTP/1.1 from the version on, with the blank line.
+    /// The head in the form of HTTP/1.1, without the blank line.
+    var lines: ByteBuffer {
+        var bytes = ByteBuffer(string: "\(method.rawValue) \(target)")
+        bytes.writeImmutableBuffer(fieldLines)
+        return bytes
+    }
+
+    /// The lines of the head from the version on, with the blank line.
     var linesAfterTarget: ByteBuffer {
+        var bytes = fieldLines
+        bytes.writeStaticString("\r\n")
+        return bytes
+    }
+
+    private var fieldLines: ByteBuffer {
         var bytes = ByteBuffer(string: " HTTP/1.1\r\nHost: \(fields[.hostField] ?? origin.authority)\r\n")
         for field in fields where field.name != .hostField {
             bytes.writeString("\(field.name.rawName): ")
             bytes.writeBytes(field.valueBytes)
             bytes.writeStaticString("\r\n")
         }
-        bytes.writeStaticString("\r\n")
         return bytes
     }
 
-    /// The line of a request for `target`, and the lines after it.
+    /// The line of a `GET` for `target`, and the lines after it.
     static func bytes(_ target: String, _ linesAfterTarget: ByteBuffer) -> ByteBuffer {
         var bytes = ByteBuffer()
         bytes.reserveCapacity(4 + target.utf8.count + linesAfterTarget.readableBytes)

@@ -36,11 +36,11 @@ final class RelayRule: Sendable {
     }
 
     var relay: Relay {
-        let templates = learned.withLock(\.template).map { [$0] } ?? []
+        let templates = learned.withLock { $0.template }.map { [$0] } ?? []
         return Relay(request: request, bytes: bytes, templates: templates, first: nil, plan: plan, trace: trace)
     }
 
-    var validity: Validity { learned.withLock(\.validity) }
+    var validity: Validity { learned.withLock { $0.validity } }
 
     /// Takes the pattern of a response that the pipeline has just passed on.
     func learn(_ template: RelayTemplate?, validity: Validity) { learned.withLock { $0 = (template, validity) } }

@@ -13,7 +13,7 @@ final class RelayRules<Rule: Sendable>: Sendable {
     /// - Parameter expiry: when a rule is to be learned anew.
     init(expiry: @escaping @Sendable (Rule) -> Timestamp) { self.expiry = expiry }
 
-    var isEmpty: Bool { rules.withLock(\.isEmpty) }
+    var isEmpty: Bool { rules.withLock { $0.isEmpty } }
 
     subscript(hash: Int) -> Rule? { rules.withLock { $0[hash] } }
 

@@ -43,7 +43,7 @@ extension Relays {
             known.isFor(shape, in: bytes, at: listener, isLocalClient: exchange.isLocalClient), known.plan == plan,
             known.request.head.fields == passed.request.head.fields, known.request.head.target != passed.request.head.target
         {
-            if let template = RelayTemplate(of: early.head, answeredBy: reply.head, isStored: true) { known.learn(template) }
+            if let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: .store) { known.learn(template) }
             return
         }
         firstReads.keep(

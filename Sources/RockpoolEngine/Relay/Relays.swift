@@ -17,18 +17,20 @@ package final class Relays: Sendable {
     private let statistics: Statistics
     private let overlay: WriteOverlay
     let reads: ReadPipeline
+    let writes: WritePipeline
     let active: ActiveConfiguration
     private let ring: ExchangeRing
     let now: @Sendable () -> Timestamp
     private let rules = RelayRules<RelayRule> { $0.validity.until }
     let firstReads = RelayRules<FirstReadRule> { $0.validity.until }
+    let writeRules = RelayRules<WriteRule> { $0.validity.until }
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
-        reads: ReadPipeline, active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
+        reads: ReadPipeline, writes: WritePipeline, active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
-        (self.overlay, self.reads, self.active, self.ring, self.now) = (overlay, reads, active, ring, now)
+        (self.overlay, self.reads, self.writes, self.active, self.ring, self.now) = (overlay, reads, writes, active, ring, now)
     }
 
     // MARK: use
@@ -78,12 +80,16 @@ package final class Relays: Sendable {
     // MARK: learning
 
     /// The state of the cache before a request is looked up; nil if the request is not to be learned.
-    func moment(of exchange: Exchange) -> UInt64? { exchange.plain == nil ? nil : cache.hotMoment }
+    func moment(of exchange: Exchange) -> UInt64? { exchange.plain == nil && exchange.plainWrite == nil ? nil : cache.hotMoment }
 
     /// Learns from an exchange of the full path that has its reply.
     /// - Parameter moment: `moment(of:)` before the exchange.
     func learn(from exchange: Exchange, _ reply: Reply, since moment: UInt64?) {
-        guard let moment, let plain = exchange.plain, let passed = reply.passed, mayRelay(passed, of: exchange) else { return }
+        guard let moment else { return }
+        if let plain = exchange.plainWrite, let passed = reply.passedWrite {
+            return learnWrite(passed, of: exchange, as: plain, reply, since: moment)
+        }
+        guard let plain = exchange.plain, let passed = reply.passed, mayRelay(passed, of: exchange) else { return }
         if passed.isStored { return learnFirstRead(passed, of: exchange, as: plain, reply, since: moment) }
         let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
         let (head, listener) = (plain.head, plain.arrival.listener)
@@ -102,15 +108,22 @@ package final class Relays: Sendable {
             until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment, slots: cache.slots(of: keys, credential: credential))
     }
 
-    /// True for a plain read of an upstream without budgets, by way of no other proxy, with a body that is passed on unchanged.
+    /// True for a plain read on a connection that others may have used.
     private func mayRelay(_ passed: PassedRead, of exchange: Exchange) -> Bool {
-        let (request, plan) = (passed.request, passed.plan)
-        guard request.head.method == .get, case .none = request.body, !plan.isWrite, plan.route?.logout != true,
-            plan.route?.kind != .graphql, plan.upstream?.rateLimit == nil, exchange.forwarded.isEmpty, exchange.signer == nil
-        else { return false }
+        let request = passed.request
+        guard request.head.method == .get, case .none = request.body, !passed.plan.isWrite, passed.plan.route?.kind != .graphql else {
+            return false
+        }
+        return !request.needsFreshConnection && mayRelay(request, by: passed.plan, of: exchange)
+    }
+
+    /// True for a request to an upstream without budgets, by way of no other proxy, with bodies that are passed on unchanged.
+    func mayRelay(_ request: OutboundRequest, by plan: RoutePlan, of exchange: Exchange) -> Bool {
+        guard plan.route?.logout != true, plan.upstream?.rateLimit == nil, exchange.forwarded.isEmpty, exchange.signer == nil else {
+            return false
+        }
         if exchange.gateway != nil, plan.upstream?.gatewaySettings?.rewriteBodies.isEmpty == false { return false }
-        return request.via == nil && request.peer == nil && request.allowsLoopback
-            && !request.needsFreshConnection && !request.head.fields.contains(.te) && !data.isOfFleet
+        return request.via == nil && request.peer == nil && request.allowsLoopback && !request.head.fields.contains(.te) && !data.isOfFleet
             && active.configuration.fleet.parents.count < 2
             && request.head.fields[.authorization]?.first.map { !"nN".contains($0) } ?? true
     }

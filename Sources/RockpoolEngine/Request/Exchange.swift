@@ -25,6 +25,8 @@ package struct Exchange: Sendable {
     package var signer: SigV4Signer?
     /// The request's bytes, if it is a plain one.
     package var plain: PlainCopy?
+    /// The head's bytes, if it is a plain write.
+    package var plainWrite: PlainWriteCopy?
     /// The response to the same request, if a relay has it.
     package var early: EarlyAnswer?
     /// True if the request was lost on a kept connection: the next attempt uses a new one.

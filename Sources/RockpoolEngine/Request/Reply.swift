@@ -10,6 +10,8 @@ package struct Reply: Sendable {
     package var isWithheld = false
     /// The read that this is the answer to, if it was passed on.
     var passed: PassedRead?
+    /// The write that this is the answer to, if it was sent while its client waited.
+    var passedWrite: PassedWrite?
     /// Called once by the sender of the reply, when it has ended.
     package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
 

@@ -8,12 +8,15 @@ package final class EarlyAnswer: Sendable {
     let request: RequestHead
     /// The head as it was received; empty for a failure.
     let head: [UInt8]
+    /// The write that the answer is to; nil for a read.
+    let write: RelayedWrite?
     /// The 1xx responses before it, which the connection sends to the client.
     package let interim: [ResponseHead]
     private let result: Mutex<Result<OriginReply, TransferFailure>?>
 
-    package init(to request: RequestHead, head: [UInt8], interim: [ResponseHead], result: Result<OriginReply, TransferFailure>) {
-        (self.request, self.head) = (request, head)
+    /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
+    package init(to relay: Relay, head: [UInt8] = [], interim: [ResponseHead] = [], result: Result<OriginReply, TransferFailure>?) {
+        (request, self.head, write) = (relay.request.head, head, relay.write)
         self.interim = interim.map { ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields)) }
         self.result = Mutex(result)
     }
@@ -22,14 +25,25 @@ package final class EarlyAnswer: Sendable {
         if case .success(let reply)? = result.withLock({ $0 }) { reply.body.abandon() }
     }
 
-    var isTaken: Bool { result.withLock { $0 == nil } }
+    /// True if there is no answer, or the pipeline has it.
+    package var isTaken: Bool { result.withLock { $0 == nil } }
 
-    /// Returns the answer, once, if the request is the one that was sent.
-    func take(for request: OutboundRequest) -> Result<OriginReply, TransferFailure>? {
-        guard request.head == self.request, case .none = request.body, request.peer == nil else { return nil }
-        return result.withLock { result in
+    /// True for a write whose answer, or the lack of it, waits to be taken.
+    var holdsWrite: Bool { write != nil && !isTaken }
+
+    /// Returns the answer, once, if the request is the one that was sent; nil if it must be sent.
+    ///
+    /// Throws the failure of the request; also if a write was sent in place of this one, which must not be sent twice.
+    func take(for request: OutboundRequest) throws(TransferFailure) -> OriginReply? {
+        guard write != nil || request.head == self.request && request.peer == nil && request.body.isNone else { return nil }
+        let taken = result.withLock { result in
             defer { result = nil }
             return result
         }
+        guard let taken else { return nil }
+        guard write == nil || request.head.method == self.request.method && request.head.url == self.request.url else {
+            throw TransferFailure(kind: .reset, sent: .maybe, detail: "another request was sent")
+        }
+        return try taken.get()
     }
 }

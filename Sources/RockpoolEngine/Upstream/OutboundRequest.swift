@@ -11,6 +11,8 @@ package struct OutboundRequest: Sendable {
         /// A sealed body: `read` decrypts any range of it.
         case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
         case stream(BodyPipe, length: Int64?)
+
+        var isNone: Bool { if case .none = self { true } else { false } }
     }
 
     package var head: RequestHead

@@ -28,7 +28,7 @@ package final class SiteParents: Sendable {
     }
 
     /// The number of answers that other gateways have given in place of origins.
-    package var taken: Int { state.withLock(\.taken) }
+    package var taken: Int { state.withLock { $0.taken } }
 
     /// Returns the gateways to ask for a read in order; none if this one is to ask the origin.
     func ways(to head: RequestHead) -> [String] {

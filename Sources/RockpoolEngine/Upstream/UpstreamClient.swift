@@ -76,7 +76,7 @@ package final class UpstreamClient: Sendable {
         request.isDeclared = upstream != nil
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
-        if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
+        if early?.holdsWrite != true, reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         if mayShare, let reply = try await askParents(request) { return reply }
         if !head.method.isSafe { parents.noteWrite(to: head.origin) }
         let hasVia = traffic.via.prepare(
@@ -84,7 +84,7 @@ package final class UpstreamClient: Sendable {
         if !isPaid { budgets.spend(upstream, now: now()) }
         do {
             var reply: OriginReply
-            if let answer = early?.take(for: request) { reply = try answer.get() } else { reply = try await origin.send(request) }
+            if let answer = try early?.take(for: request) { reply = answer } else { reply = try await origin.send(request) }
             reply.request = request
             // Once more at its end: an answer of a gateway from the time between may lack it.
             if !head.method.isSafe { parents.noteWrite(to: head.origin) }

@@ -44,9 +44,14 @@ extension WritePipeline {
 
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     private func obstacle(in body: Spool.Whole, for context: RequestContext) -> QueueObstacle? {
-        guard context.plan.route?.queue != .always, case .inline(let bytes) = body.stored else { return nil }
-        let obstacle = QueueObstacle.of(context.request, body: bytes)
-        return obstacle == .graphQL && context.plan.route?.isReadByBody == true ? nil : obstacle
+        guard case .inline(let bytes) = body.stored else { return nil }
+        return obstacle(in: bytes, of: context.request, by: context.plan)
+    }
+
+    func obstacle(in body: [UInt8], of request: RequestHead, by plan: RoutePlan) -> QueueObstacle? {
+        if plan.route?.queue == .always { return nil }
+        let obstacle = QueueObstacle.of(request, body: body)
+        return obstacle == .graphQL && plan.route?.isReadByBody == true ? nil : obstacle
     }
 
     func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
@@ -84,13 +89,25 @@ extension WritePipeline {
             noteAbsence(&context, operation: &draft.operation)
             return try await enqueue(draft, body: body, context: &context)
         }
+        if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
+            draft.condition = await ownWrites.knownETag(for: context)
+        }
+        draft.trace = await record(draft, at: upstream)
+        return try await send(&draft, body: body, context: &context, upstream: upstream)
+    }
+
+    /// Records that a write is about to be sent.
+    func record(_ draft: ReceivedWrite, at upstream: Upstream) async -> LiveWriteTrace? {
+        await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
+    }
+
+    /// Sends a write that is recorded, and ends its record. It is queued if it gets no answer.
+    func send(
+        _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
+    ) async throws -> Reply {
         // Before the client gets its answer, whatever the answer is; no effect after the write was queued.
         defer { traces.end(draft.trace) }
         do {
-            if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
-                draft.condition = await ownWrites.knownETag(for: context)
-            }
-            draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
             guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
                 return try await enqueue(draft, body: body, context: &context, awaiting: Self.mergeWait)
@@ -233,7 +250,7 @@ extension WritePipeline {
             .min { $0.firstPlace < $1.firstPlace }?.state
     }
 
-    private func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
+    func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
         body.discard()
         if error is MergedSince {
             return refuse(

@@ -38,6 +38,8 @@ final class RelayConnection: ChannelInboundHandler {
 
     // MARK: exchange
 
+    var isOpen: Bool { context?.channel.isActive ?? false }
+
     /// Sends a request whose response `exchange` takes.
     func send(_ request: ByteBuffer, for exchange: RelayedExchange) {
         self.exchange = exchange

@@ -43,10 +43,16 @@ final class RelayPool {
     }
 
     /// Takes an idle connection; nil if there is none.
-    /// - Parameter timeout: the time to open one.
-    func take(to destination: RelayDestination, timeout: TimeSpan) -> RelayConnection? {
-        if let connection = places[destination]?.idle.popLast() { return connection }
-        open(destination, timeout: timeout)
+    /// - Parameters:
+    ///   - quiet: the longest time for which it may have been idle.
+    ///   - timeout: the time to open one; nil to open none.
+    func take(to destination: RelayDestination, idleAtMost quiet: TimeSpan? = nil, timeout: TimeSpan?) -> RelayConnection? {
+        if let last = places[destination]?.idle.last,
+            quiet.map({ NIODeadline.now() - last.idleSince <= .milliseconds($0.milliseconds) }) ?? true
+        {
+            return places[destination]?.idle.popLast()
+        }
+        if let timeout { open(destination, timeout: timeout) }
         return nil
     }
 

@@ -20,7 +20,11 @@ protocol RelayClient: AnyObject {
 /// A request that was sent on a relay's connection. On the event loop only.
 final class RelayedExchange {
     private enum Phase {
+        /// The write is being recorded; nothing is sent.
+        case recording
         case head([RelayTemplate])
+        /// The effects of a write are worked into the cache, before its answer is relayed.
+        case noting
         case relaying(RelayTemplate)
         /// The read pipeline has the response, and reads its body here.
         case handedOver(BodyPipe)
@@ -55,11 +59,30 @@ final class RelayedExchange {
         (self.relay, self.connection, self.client, self.relays, self.executor) = (relay, connection, client, relays, executor)
         phase = .head(relay.templates)
         idleLimit = relay.request.timeouts.idle
-        heads = ResponseHeads(method: "GET", allowsBareLF: relay.request.isDeclared)
+        heads = ResponseHeads(method: relay.request.head.method.rawValue, allowsBareLF: relay.request.isDeclared)
     }
 
     /// Sends the request. Its end may be reported before this returns.
-    func start() { connection.send(relay.bytes, for: self) }
+    func start() {
+        guard let write = relay.write else { return connection.send(relay.bytes, for: self) }
+        phase = .recording
+        let me = NIOLoopBound(self, eventLoop: executor.loop)
+        Task(executorPreference: executor) {
+            await write.record()
+            me.value.send(write)
+        }
+    }
+
+    /// Sends a write that is recorded.
+    private func send(_ write: RelayedWrite) {
+        guard case .recording = phase else {
+            write.end()
+            return connection.release(keeps: true)
+        }
+        lastProgress = .now()
+        phase = .head(relay.templates)
+        if connection.isOpen { connection.send(relay.bytes, for: self) } else { handOver(EarlyAnswer(to: relay, result: nil)) }
+    }
 
     // MARK: the connection's events
 
@@ -72,8 +95,9 @@ final class RelayedExchange {
             if pending.readableBytes == 0 { pending = bytes } else { pending.writeBuffer(&bytes) }
             if templates.isEmpty { parse() } else { compare(with: templates) }
         case .relaying(let template): relay(&bytes, of: template)
+        case .noting: pending.writeBuffer(&bytes)
         case .handedOver(let pipe): feed(&bytes, to: pipe)
-        case .ended: break
+        case .recording, .ended: break
         }
     }
 
@@ -81,7 +105,8 @@ final class RelayedExchange {
     /// - Parameter isBroken: true if that was not a regular end.
     func connectionClosed(isBroken: Bool) {
         switch phase {
-        case .head: handOver(nil)
+        case .head: lost()
+        case .noting: closes = true
         case .relaying(let template): end(template, error: "http_response_incomplete")
         case .handedOver(let pipe) where body.endsWithConnection && !isBroken:
             pipe.finish()
@@ -89,8 +114,15 @@ final class RelayedExchange {
         case .handedOver(let pipe):
             pipe.fail(TransferFailure(kind: .reset, sent: .yes, detail: "the connection was closed before the end of the body"))
             finish()
-        case .ended: break
+        case .recording, .ended: break
         }
+    }
+
+    /// The connection was closed before a response. Whatever may be sent twice is sent again.
+    private func lost() {
+        guard let write = relay.write else { return handOver(nil) }
+        let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
+        handOver(EarlyAnswer(to: relay, result: write.isRepeatable ? nil : .failure(failure)))
     }
 
     /// Ends the exchange if its upstream has been silent for too long.
@@ -101,7 +133,7 @@ final class RelayedExchange {
             let failure = TransferFailure(
                 kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.request.timeouts.firstByte)")
             connection.close()
-            handOver(EarlyAnswer(to: relay.request.head, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay, interim: interim, result: .failure(failure)))
         case .relaying(let template) where silence > idleLimit:
             connection.close()
             end(template, error: "connection_read_timeout")
@@ -124,9 +156,13 @@ final class RelayedExchange {
     /// The client has left.
     func cancel() {
         switch phase {
+        // The connection goes back once the write is recorded.
+        case .recording: return phase = .ended
         case .head:
             relay.first?.leave()
+            relay.write?.end()
             finish()
+        case .noting: finish()
         case .relaying(let template): record(template, error: ReplyEnd.clientLeft)
         case .handedOver, .ended: return
         }
@@ -140,7 +176,9 @@ final class RelayedExchange {
         var isIncomplete = false
         for template in templates {
             switch template.compare(pending.readableBytesUInt8Span) {
-            case .matches(let match): if isKept(match, of: template) { return begin(match, of: template) } else { return parse() }
+            case .matches(let match):
+                if let write = relay.write { return note(write, by: match, of: template) }
+                return isKept(match, of: template) ? begin(match, of: template) : parse()
             case .incomplete: isIncomplete = true
             case .differs: break
             }
@@ -160,10 +198,31 @@ final class RelayedExchange {
         return first.keep(head, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
     }
 
+    /// Works the effects of a write into the cache, then relays its answer.
+    private func note(_ write: RelayedWrite, by match: RelayTemplate.Match, of template: RelayTemplate) {
+        guard let fields = template.fields(of: match, in: pending.readableBytesUInt8Span) else { return parse() }
+        phase = .noting
+        let isWhole = template.isBodiless || match.length.map { pending.readableBytes >= match.headLength + Int($0) } ?? false
+        if !isWhole { connection.pause() }
+        let me = NIOLoopBound(self, eventLoop: executor.loop)
+        Task(executorPreference: executor) {
+            await write.answered(by: ResponseHead(status: template.status, fields: fields))
+            me.value.noted(match, of: template)
+        }
+    }
+
+    private func noted(_ match: RelayTemplate.Match, of template: RelayTemplate) {
+        guard case .noting = phase else { return }
+        let isCutOff = closes
+        begin(match, of: template)
+        guard case .relaying = phase else { return }
+        if isCutOff { end(template, error: "http_response_incomplete") } else if client?.takesMore != false { connection.resume() }
+    }
+
     private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {
         relays.answered(relay)
         phase = .relaying(template)
-        body = RelayBody(length: match.length, isChunked: match.length == nil)
+        body = RelayBody(length: template.isBodiless ? 0 : match.length, isChunked: match.length == nil && !template.isBodiless)
         closes = match.closes
         for range in match.passed { passed.writeImmutableBuffer(line(at: range)) }
         var head = ByteBuffer()
@@ -177,7 +236,9 @@ final class RelayedExchange {
             }
         }
         pending.moveReaderIndex(forwardBy: match.headLength)
-        if let length = match.length {
+        if template.isBodiless {
+            head.writeStaticString("\r\n")
+        } else if let length = match.length {
             head.writeString("Content-Length: \(length)\r\n\r\n")
         } else {
             head.writeStaticString("Transfer-Encoding: chunked\r\n\r\n")
@@ -262,7 +323,7 @@ final class RelayedExchange {
         } catch {
             connection.close()
             let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
-            handOver(EarlyAnswer(to: relay.request.head, head: [], interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay, interim: interim, result: .failure(failure)))
         }
     }
 
@@ -282,7 +343,7 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         feed(&rest, to: pipe)
-        handOver(EarlyAnswer(to: relay.request.head, head: rawHead, interim: interim, result: .success(reply)))
+        handOver(EarlyAnswer(to: relay, head: rawHead, interim: interim, result: .success(reply)))
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {

@@ -23,6 +23,14 @@ extension CacheStore {
         return marked.count
     }
 
+    /// Invalidates URLs of which nothing is stored, as `invalidate(urls:)` and `markOwnWrite` do: for the responses to requests in flight.
+    /// - Returns: false if something may be stored: then those must be called.
+    package func invalidateAbsent(_ urls: [String]) -> Bool {
+        let now = clock()
+        invalidations.note(urls.map { .url($0) } + urls.map { .path($0) }, at: now)
+        return !urls.contains { keys.mayHold(path: $0) }
+    }
+
     /// Invalidates every entry of `origin` that belongs to one of these groups (RFC 9875 §3), in batches, so that a large group does not
     /// block the writer.
     /// - Parameter moment: as for `invalidate(urls:at:)`.

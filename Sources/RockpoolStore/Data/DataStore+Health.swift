@@ -38,7 +38,7 @@ extension DataStore {
     package var isDiskFull: Bool { FreeSpace.bytes(at: directory) < .mib(1) }
 
     /// The reason why the last write failed; nil when it succeeded.
-    package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
+    package var trouble: StorageHealth.Trouble? { health.withLock { $0.trouble } }
 
     /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed
     /// group fail, so each caller retries once; every job passed here must be repeatable.

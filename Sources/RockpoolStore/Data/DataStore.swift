@@ -38,6 +38,7 @@ package final class DataStore: Sendable {
     let held = Mutex(Held())
     let health = Mutex(StorageHealth())
     let empty = EmptyOutbox()
+    let disk = DiskOfTurn()
     /// The mapping of every local id.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]

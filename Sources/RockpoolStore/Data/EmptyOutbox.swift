@@ -19,3 +19,8 @@ final class EmptyOutbox: Sendable {
     /// Records that an operation may have been taken. Call it after the commit, and before the write is acknowledged.
     func noteTaken() { taken.add(1, ordering: .acquiringAndReleasing) }
 }
+
+extension DataStore {
+    /// True if it is known that the outbox has no open operation.
+    package var isKnownEmpty: Bool { empty.isKnown }
+}

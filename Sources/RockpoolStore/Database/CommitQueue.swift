@@ -1,6 +1,7 @@
 // Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
 import Dispatch
 import GRDB
+import Glibc
 import RockpoolCore
 import Synchronization
 
@@ -9,7 +10,8 @@ import Synchronization
 /// Jobs are queued; a drain on the writer's thread takes the queued jobs, runs each in a savepoint of one transaction, commits once, then
 /// resumes every caller. A failing job fails alone; a failing commit fails every job of the group. A group of repeatable jobs runs without
 /// savepoints, for which SQLite copies each page that a job changes; if a job fails, the group runs again with them. Jobs that nobody waits for
-/// are held until there are some, because each commit costs as much as several of them.
+/// are held until there are some, because each commit costs as much as several of them; where many are waited for, a group is held for a moment
+/// until as many have come again.
 final class CommitQueue: Sendable {
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
@@ -29,6 +31,8 @@ final class CommitQueue: Sendable {
         var waiting: [(weight: Int64, since: ContinuousClock.Instant, job: Job)] = []
         var drain = Drain.none
         var isClosed = false
+        /// The number of jobs in the last group that were waited for.
+        var company = 0
 
         /// True if the jobs that wait may be held until `now` for others.
         func mayHold(at now: ContinuousClock.Instant) -> Bool {
@@ -46,6 +50,10 @@ final class CommitQueue: Sendable {
 
     /// The longest time that a job is held, in milliseconds.
     private static let linger = 5
+    /// The longest time in milliseconds that a job waits for others which are likely to follow.
+    private static let gathering = 1
+    /// The number of jobs in a group from which on as many are expected in the next one.
+    private static let manyCount = 4
     /// The number of jobs that are not held any longer.
     private static let lingerCount = 64
 
@@ -160,11 +168,25 @@ final class CommitQueue: Sendable {
 
     /// Commits one group, then re-queues itself, so that other work for the writer's thread runs between two groups.
     private func drain(in db: Database) {
+        gather()
         guard let group = nextGroup() else { return }
         run(group[...], on: db)
         state.withLock { state in
             state.drain = .none
             if !state.waiting.isEmpty, !state.isClosed { start(&state) }
+        }
+    }
+
+    /// Where many wait at a time, waits a moment until as many have come as in the last group: a commit costs as much for all of them as for one.
+    private func gather() {
+        while true {
+            let isWaiting = state.withLock { state in
+                guard state.company >= Self.manyCount, state.waiting.count < state.company, !state.isClosed, let first = state.waiting.first
+                else { return false }
+                return .now - first.since < .milliseconds(Self.gathering)
+            }
+            guard isWaiting else { return }
+            usleep(200)
         }
     }
 
@@ -183,6 +205,7 @@ final class CommitQueue: Sendable {
             }
             let group = state.waiting.prefix(count).map(\.job)
             state.waiting.removeFirst(count)
+            state.company = group.count { !$0.mayLinger }
             return group
         }
     }

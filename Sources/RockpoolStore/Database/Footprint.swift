@@ -73,6 +73,16 @@ final class Footprint: Sendable {
         }
     }
 
+    /// Measures the pages of the database within a transaction; the files have not changed since its start. Runs on the writer's thread.
+    func measurePages(in db: Database) {
+        guard let pages = try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA page_count")) else { return }
+        let free = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA freelist_count"))) ?? nil
+        change { state in
+            state.parts.database = max(state.parts.database, pages * StoreDatabase.pageSize)
+            state.parts.freePages = state.parts.database - (pages - (free ?? 0)) * StoreDatabase.pageSize
+        }
+    }
+
     /// True if the log has outgrown its budget and should be truncated.
     var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
 
@@ -82,9 +92,9 @@ final class Footprint: Sendable {
         return max(0, parts.log - onDisk)
     }
 
-    var parts: Parts { state.withLock(\.parts) }
-    var ledger: Ledger { state.withLock(\.ledger) }
-    var bound: DiskBound { state.withLock(\.bound) }
+    var parts: Parts { state.withLock { $0.parts } }
+    var ledger: Ledger { state.withLock { $0.ledger } }
+    var bound: DiskBound { state.withLock { $0.bound } }
 
     /// Sets the limit to `bound`: lower when the disk has less space, higher when it has more again.
     /// - Returns: true if the reason of the bound changed.

@@ -13,7 +13,7 @@ final class Reservation: Sendable {
         held = Mutex(granted)
     }
 
-    var bytes: Int64 { held.withLock(\.bytes) }
+    var bytes: Int64 { held.withLock { $0.bytes } }
 
     func grow(by granted: SpaceRequest) { held.withLock { $0 = $0 + granted } }
 

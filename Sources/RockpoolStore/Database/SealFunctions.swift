@@ -10,7 +10,7 @@ final class SealFunctions: Sendable {
     /// Seals with `seal` from now on. The key is read after the database was opened: a key without a database is a sign of damage.
     func use(_ seal: BodySeal) { current.withLock { $0 = seal } }
 
-    private var seal: BodySeal { current.withLock(\.self) }
+    private var seal: BodySeal { current.withLock { $0 } }
 
     /// Adds the functions to a connection.
     func add(to db: Database) {

@@ -19,6 +19,9 @@ struct RelaySite {
 
         private let state = Mutex(State())
 
+        /// The requests with this line.
+        func requests(_ line: String) -> [String] { requests.filter { $0.hasPrefix("\(line) ") } }
+
         /// The answer to each request without one of its own; `{n}` in it becomes the number of the request.
         var answer: String {
             get { state.withLock(\.answer) }
@@ -64,6 +67,26 @@ struct RelaySite {
         return (head, Self.decoded(try await client.read(through: "0\r\n\r\n")))
     }
 
+    /// Sends one write on the client's connection.
+    /// - Parameter isPlain: false to send it in two parts, so that no relay takes it.
+    func write(
+        _ body: String, to target: String = "/notes", method: String = "POST", fields: String = "", isPlain: Bool = true
+    ) async throws -> (head: MessageHead, body: String) {
+        let head = "\(method) \(target) HTTP/1.1\r\nHost: \(server.gateway)\r\nContent-Type: application/json\r\n\(fields)"
+        let request = head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        if isPlain {
+            try await client.send(request)
+        } else {
+            try await client.send(String(request.prefix(6)))
+            try await Task.sleep(for: .milliseconds(5))
+            try await client.send(String(request.dropFirst(6)))
+        }
+        let reply = MessageHead(try await client.read(through: "\r\n\r\n"))
+        if reply["transfer-encoding"] == "chunked" { return (reply, Self.decoded(try await client.read(through: "0\r\n\r\n"))) }
+        let length = reply["content-length"].flatMap { Int($0) } ?? 0
+        return (reply, String(decoding: try await client.read(bytes: length), as: UTF8.self))
+    }
+
     /// The data of a chunked body.
     private static func decoded(_ chunks: String) -> String {
         var (rest, body) = (Array(chunks.utf8)[...], [UInt8]())
@@ -90,14 +113,18 @@ struct RelaySite {
         }
     }
 
-    /// Runs `body` with a server before an origin that answers `answer`, or by the words `reset` and `silence`.
+    /// Runs `body` with a server before an origin that answers `answer`, or by the words `reset`, `close` and `silence`.
     static func with(_ answer: String, upstream: JSONValue = [:], _ body: (RelaySite) async throws -> Void) async throws {
         let script = Script()
         script.answer = answer
         let origin = try await RawServer.start { connection in
             while true {
-                let head = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
-                let answer = script.receive(head)
+                var request = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
+                if let length = MessageHead(request)["content-length"].flatMap({ Int($0) }) {
+                    request += String(decoding: try await connection.read(bytes: length), as: UTF8.self)
+                }
+                let answer = script.receive(request)
+                if answer == "close" { return }
                 if answer == "reset" { return try await connection.reset() }
                 if answer == "silence" { continue }
                 for (index, part) in answer.split(separator: Script.pause, omittingEmptySubsequences: false).enumerated() {

@@ -123,7 +123,7 @@ package struct FastPathRequest: Sendable {
 }
 
 /// Scans a head from left to right. Every step fails at the first unexpected byte.
-private struct PlainScan {
+struct PlainScan {
     let end: Int
     var index: Int
 

@@ -59,6 +59,12 @@ package enum PlainFields {
         for index in lowercase.indices where FieldByte.lowercased(bytes[start + index]) != lowercase[index] { return false }
         return true
     }
+
+    /// True if the bytes from `start` on are `expected`. `bytes` must be long enough.
+    @inline(__always) static func isExactly(_ bytes: Span<UInt8>, at start: Int, _ expected: [UInt8]) -> Bool {
+        for index in expected.indices where bytes[start + index] != expected[index] { return false }
+        return true
+    }
 }
 
 /// A set of names, queried for every field of every request: names with the same first byte and length share a slot.

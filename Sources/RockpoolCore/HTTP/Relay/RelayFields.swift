@@ -9,6 +9,8 @@ enum RelayFields {
         /// The value may differ, and the client receives it.
         case free
         case length, coding, connection
+        /// A URL that the client receives: the same in each response, but for a path in the response to a write.
+        case location
         /// Responses with this field are not relayed.
         case obstacle
     }
@@ -27,6 +29,7 @@ enum RelayFields {
     private static let contentLength = Array("content-length".utf8)
     private static let transferEncoding = Array("transfer-encoding".utf8)
     private static let connection = Array("connection".utf8)
+    private static let location = Array("location".utf8)
 
     private static func names(_ names: [String]) -> Set<[UInt8]> { Set(names.map { Array($0.utf8) }) }
 
@@ -35,6 +38,7 @@ enum RelayFields {
         if name == contentLength { return .length }
         if name == transferEncoding { return .coding }
         if name == connection || name == keepAlive { return .connection }
+        if name == location { return .location }
         return free.contains(name) ? .free : obstacles.contains(name) ? .obstacle : .fixed
     }
 
@@ -42,8 +46,13 @@ enum RelayFields {
     static func isLeftOut(_ name: HTTPField.Name) -> Bool {
         switch role(of: Array(name.canonicalName.utf8)) {
         case .free, .length, .coding, .connection: true
-        case .fixed, .obstacle: false
+        case .fixed, .obstacle, .location: false
         }
+    }
+
+    /// True for the value of a `Location` that is a path. The URL of a server is translated by the gateway that its client uses.
+    static func isPath(_ value: [UInt8]) -> Bool {
+        value.first == UInt8(ascii: "/") && (value.count == 1 || value[1] != UInt8(ascii: "/"))
     }
 
     /// Returns the number of a `Content-Length`; nil for anything but digits (RFC 9110 §8.6).

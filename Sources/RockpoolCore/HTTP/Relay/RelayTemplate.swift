@@ -14,6 +14,16 @@ package struct RelayTemplate: Sendable {
         case free([UInt8], RelayFields.Role)
     }
 
+    /// What becomes of the responses.
+    package enum Use: Sendable {
+        /// They are passed on and never stored.
+        case pass
+        /// They are stored.
+        case store
+        /// They answer writes.
+        case write
+    }
+
     /// A part of each reply's head.
     package enum Part: Equatable, Sendable {
         /// Lines with their line ends.
@@ -30,18 +40,19 @@ package struct RelayTemplate: Sendable {
     /// The fields of each reply in order, without the framing.
     package private(set) var parts: [Part] = []
     package let status: Int
+    /// True for responses that end with their heads.
+    package let isBodiless: Bool
     /// The fields in `parts` that are the same in each reply.
     package let fields: HTTPFields
 
-    /// Nil if the responses to the request are not to be relayed: a status outside of 2xx or without a body, no `no-store`, a stream of events,
-    /// a field whose treatment depends on its value. Of the responses that are stored: any status but 200.
+    /// Nil if the responses to the request are not to be relayed: a status outside of 2xx, a stream of events, a field whose treatment depends
+    /// on its value; where they are passed on, a status without a body, or no `no-store`; where they are stored, any status but 200.
     ///
     /// - Parameters:
     ///   - head: the head as it was received, with its blank line. The response gate has accepted it.
     ///   - reply: what the client received for it.
-    ///   - isStored: true if the response was stored.
-    package init?(of head: [UInt8], answeredBy reply: ResponseHead, isStored: Bool = false) {
-        guard isStored ? reply.status == 200 : Self.isPassedOn(reply), !StreamLimits.isStream(reply) else { return nil }
+    package init?(of head: [UInt8], answeredBy reply: ResponseHead, for use: Use = .pass) {
+        guard Self.isRelayed(reply, for: use), !StreamLimits.isStream(reply) else { return nil }
         var lines: [Line] = []
         var free: [(name: [UInt8], value: [UInt8])] = []
         var (isChunked, hasLength) = (false, false)
@@ -56,10 +67,10 @@ package struct RelayTemplate: Sendable {
             let value = Array(line[(colon + 1)..<(line.count - 2)].trimmingOWS())
             let role = RelayFields.role(of: name)
             switch role {
-            case .fixed: lines.append(.fixed(line))
-            case .free:
+            case .location where use == .write && RelayFields.isPath(value), .free:
                 lines.append(.free(name, role))
                 free.append((name, value))
+            case .fixed, .location: lines.append(.fixed(line))
             case .length:
                 guard !hasLength, RelayFields.length(value) != nil else { return nil }
                 hasLength = true
@@ -72,22 +83,31 @@ package struct RelayTemplate: Sendable {
             case .obstacle: return nil
             }
         }
-        guard isChunked != hasLength else { return nil }
+        isBodiless = reply.status == 204
+        guard isBodiless ? !isChunked && !hasLength : isChunked != hasLength else { return nil }
         self.lines = lines
         received = lines.map { line in
             guard case .fixed(let bytes) = line else { return nil }
             return try? ResponseGate.field(ofLine: bytes.dropLast(2))
         }
         status = reply.status
-        fields = Self.shared(reply.fields)
+        fields = Self.shared(reply.fields.filter { field in !free.contains { $0.name == Array(field.name.canonicalName.utf8) } })
         guard setParts(by: reply.fields, free: free) else { return nil }
     }
 
     /// Returns the fields of a reply that are the same in each.
-    package static func shared(_ fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !RelayFields.isLeftOut($0.name) }) }
+    package static func shared(_ fields: some Sequence<HTTPField>) -> HTTPFields {
+        HTTPFields(fields.filter { !RelayFields.isLeftOut($0.name) })
+    }
 
-    private static func isPassedOn(_ reply: ResponseHead) -> Bool {
-        (200...299).contains(reply.status) && reply.status != 204 && reply.status != 206 && CacheControl(reply.fields).noStore
+    private static func isRelayed(_ reply: ResponseHead, for use: Use) -> Bool {
+        guard (200...299).contains(reply.status), reply.status != 206 else { return false }
+        return switch use {
+        case .pass: reply.status != 204 && CacheControl(reply.fields).noStore
+        case .store: reply.status == 200
+        // The parts of a 207 may have failed. A response with a URL of its own may be stored (RFC 9110 §9.3.3).
+        case .write: reply.status != 205 && reply.status != 207 && !reply.fields.contains(.contentLocation)
+        }
     }
 
     /// Notes what each reply consists of.
@@ -99,14 +119,14 @@ package struct RelayTemplate: Sendable {
             let name = Array(field.name.canonicalName.utf8)
             switch RelayFields.role(of: name) {
             case .length, .coding, .connection: break
-            case .fixed, .obstacle:
+            case .location where !free.contains(where: { $0.name == name }), .fixed, .obstacle:
                 let line = Array(field.name.rawName.utf8) + [0x3A, 0x20] + field.valueBytes + [0x0D, 0x0A]
                 if case .lines(let lines)? = parts.last {
                     parts[parts.count - 1] = .lines(lines + line)
                 } else {
                     parts.append(.lines(line))
                 }
-            case .free:
+            case .free, .location:
                 if let place = rest.firstIndex(where: { free[$0].name == name }) {
                     guard free[rest[place]].value == field.valueBytes else { return false }
                     parts.append(.passed(rest.remove(at: place)))
@@ -141,7 +161,7 @@ extension RelayTemplate {
             switch line {
             case .fixed: if let field { fields.append(field) }
             case .free(_, .length): fields.append(HTTPField(name: .contentLength, value: "\(match.length ?? 0)"))
-            case .free(_, .free):
+            case .free(_, .free), .free(_, .location):
                 guard let range = passed.popFirst(), let field = try? ResponseGate.field(ofLine: Self.line(bytes, range)) else {
                     return nil
                 }
@@ -186,7 +206,7 @@ extension RelayTemplate {
                 guard bytes[place] == 0x0D, bytes[place + 1] == 0x0A, take(bytes, value..<place, of: name, as: role, into: &match)
                 else { return .differs }
                 place += 2
-                if role == .free { match.passed.append(start..<place) }
+                if role == .free || role == .location { match.passed.append(start..<place) }
             }
         }
         guard bytes.count - place >= 2 else { return .incomplete }
@@ -207,6 +227,7 @@ extension RelayTemplate {
             let value = Array(range.map { FieldByte.lowercased(bytes[$0]) }[...].trimmingOWS())
             match.closes = value == RelayFields.close
             return match.closes || value == RelayFields.keepAlive
+        case .location: return RelayFields.isPath(Array(range.map { bytes[$0] }[...].trimmingOWS()))
         default: return true
         }
     }

@@ -7,6 +7,7 @@ package enum IdempotencyKey {
     package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
         switch format {
         case .raw: key
+        case .quoted where !key.utf8.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }: "\"\(key)\""
         case .quoted: "\"" + key.escaping(["\\": "\\\\", "\"": "\\\""]) + "\""
         }
     }

@@ -33,6 +33,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var knownClientLocal: Bool?
     /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
+    /// The head of a plain write that the decoder receives next.
+    var arrivingWrite: PlainWriteCopy?
     /// The response to the request that the decoder receives next, if a relay has it.
     var early: EarlyAnswer?
     /// True if that request was lost with a relay's connection.
@@ -177,7 +179,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         waiting.beginDecoding()
         arriving = plain
         pass()
-        arriving = nil
+        (arriving, arrivingWrite) = (nil, nil)
         return waiting.endsWithRequest
     }
 
@@ -281,7 +283,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
         exchange.gateway = passage?.address
-        if wire != .stream { (exchange.plain, exchange.early) = (arriving, early) }
+        if wire != .stream { (exchange.plain, exchange.plainWrite, exchange.early) = (arriving, arrivingWrite, early) }
+        arrivingWrite = nil
         for head in early?.interim ?? [] { sendInterim(head, exchange: number) }
         exchange.needsFreshConnection = wasLost
         (early, wasLost) = (nil, false)

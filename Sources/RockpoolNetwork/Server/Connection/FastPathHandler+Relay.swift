@@ -15,14 +15,34 @@ extension FastPathHandler {
             pool.takeBack(way)
             return false
         }
+        begin(relay, on: way, of: .read(request), in: bytes, context: context)
+        return true
+    }
+
+    /// Sends a plain write by a relay, if there is one and a connection for it.
+    func beginsRelay(of write: PlainWrite, in bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
+        guard keepsPath, connection.mayAnswerAtOnce(context: context), write.length == bytes.readableBytes,
+            let relay = engine.relays.relay(
+                of: write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
+            let sent = relay.write,
+            let way = pool.take(
+                to: RelayDestination(relay.request), idleAtMost: sent.isRepeatable ? nil : RelayedWrite.quiet,
+                timeout: sent.isRepeatable || sent.isFollowing ? relay.request.timeouts.connect : nil)
+        else { return false }
+        begin(relay, on: way, of: .write(write), in: bytes, context: context)
+        return true
+    }
+
+    private func begin(
+        _ relay: Relay, on way: RelayConnection, of request: RelayedRequest.Form, in bytes: ByteBuffer, context: ChannelHandlerContext
+    ) {
         connection.requests += 1
         connection.open?.noteWork()
         connection.current = CurrentExchange(relayed: connection.requests)
         connection.enter(.answering, context: context)
         let exchange = RelayedExchange(relay, on: way, for: self, relays: engine.relays, executor: pool.executor)
-        relayed = RelayedRequest(number: connection.requests, bytes: bytes, request: request, exchange: exchange)
+        relayed = RelayedRequest(number: connection.requests, bytes: bytes, form: request, exchange: exchange)
         exchange.start()
-        return true
     }
 
     func end(_ relayed: RelayedRequest, isComplete: Bool) {
@@ -43,9 +63,14 @@ extension FastPathHandler {
 
 /// The request that a relay answers.
 struct RelayedRequest {
+    enum Form {
+        case read(FastPathRequest)
+        case write(PlainWrite)
+    }
+
     let number: Int
     let bytes: ByteBuffer
-    let request: FastPathRequest
+    let form: Form
     let exchange: RelayedExchange
     /// True if the reply is complete, and waits for the client to take it.
     var isComplete = false
@@ -70,9 +95,15 @@ extension FastPathHandler: RelayClient {
         connection.requests -= 1
         connection.current = nil
         connection.timer.enter(.idle)
-        (connection.early, connection.wasLost) = (early, early == nil)
-        let plain = PlainCopy(relayed.request, in: relayed.bytes, listener: listener, last: &lastCredential)
-        decode(relayed.bytes, after: plain, context: context)
+        (connection.early, connection.wasLost) = (early, early?.isTaken ?? true)
+        switch relayed.form {
+        case .read(let request):
+            let plain = PlainCopy(request, in: relayed.bytes, listener: listener, last: &lastCredential)
+            decode(relayed.bytes, after: plain, endsWithBody: false, context: context)
+        case .write(let write):
+            connection.arrivingWrite = PlainWriteCopy(write, in: relayed.bytes, listener: listener)
+            decode(relayed.bytes, after: nil, endsWithBody: true, context: context)
+        }
         receiveHeld()
     }
 }

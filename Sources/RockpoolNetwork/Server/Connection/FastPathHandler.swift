@@ -68,6 +68,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     func receive(_ received: ByteBuffer, context: ChannelHandlerContext) {
         var bytes = received
         var plain: PlainCopy?
+        var endsWithBody = false
         if isBetweenRequests, isOn {
             let before = bytes.readableBytes
             var unanswered: FastPathRequest?
@@ -90,16 +91,21 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             if let unanswered {
                 if beginsRelay(of: unanswered, in: bytes, context: context) { return }
                 plain = PlainCopy(unanswered, in: bytes, listener: listener, last: &lastCredential)
+            } else if let write = PlainWrite(bytes.readableBytesUInt8Span, limits: limits) {
+                if beginsRelay(of: write, in: bytes, context: context) { return }
+                connection.arrivingWrite = PlainWriteCopy(write, in: bytes, listener: listener)
+                endsWithBody = write.length == bytes.readableBytes
             }
         }
-        decode(bytes, after: plain, context: context)
+        decode(bytes, after: plain, endsWithBody: endsWithBody, context: context)
     }
 
-    func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, context: ChannelHandlerContext) {
-        // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
-        // beginning of a head or a body, and the next bytes are not a new request.
-        let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
-        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context: context) } && endsInBlankLine
+    /// - Parameter endsWithBody: true if a request ends with its body where the bytes end.
+    func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, endsWithBody: Bool, context: ChannelHandlerContext) {
+        // If a request ends together with the bytes, and in a blank line or a known body, the decoder is empty. After any other end it may
+        // hold the beginning of a head or a body, and the next bytes are not a new request.
+        let isWhole = endsWithBody || bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
+        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context: context) } && isWhole
     }
 
     /// Passes bytes to the decoder, each head separately, because only then the framing of its body is known.

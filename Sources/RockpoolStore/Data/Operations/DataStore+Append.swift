@@ -78,10 +78,18 @@ extension DataStore {
 
     /// Checks the limit, including the changes of this transaction and the missing part of the reserve, and the free disk space.
     func checkRoom(in db: Database, for cost: Int64) throws {
-        footprint.measure(in: db)
-        let kept = reserve.size - min(reserve.size, reserve.allocated)
-        guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
-        guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
+        let turn = queue.turns
+        var disk: DiskOfTurn.Measured
+        if let measured = self.disk.measured(in: turn) {
+            disk = measured
+            footprint.measurePages(in: db)
+        } else {
+            footprint.measure(in: db)
+            disk = .init(free: FreeSpace.bytes(at: directory), owed: reserve.size - min(reserve.size, reserve.allocated))
+        }
+        guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + disk.owed <= 0, disk.free > cost else { throw DataStoreError.full }
+        disk.free -= cost
+        self.disk.note(disk, in: turn)
     }
 
     /// Checks the share after the new row was inserted and squashed rows were ended; an error rolls all of it back.

@@ -1,0 +1,75 @@
+// Recognises, without copying, a small write that may be sent by a relay (docs/architecture.md#relays; RFC 9112 §2–§6).
+
+/// One complete, strictly well-formed `POST`, `PUT` or `PATCH` over HTTP/1.1 with its whole body, as offsets into the received bytes. It has no
+/// condition, and no field that changes how it is treated (`PlainFields`), but for its type and its length.
+///
+/// Requests that are equal `before` and `after` the value of `Content-Length` differ in nothing but their bodies.
+package struct PlainWrite: Sendable {
+    /// Maximum length of a body in bytes; longer ones are decoded.
+    package static let bodyLimit = Int.kib(16)
+
+    /// The head up to the value of `Content-Length`.
+    package let before: Range<Int>
+    /// The head from the end of that value on, with the blank line.
+    package let after: Range<Int>
+    package let body: Range<Int>
+
+    /// Parses the request at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
+    package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
+        guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0, $0) }) else { return nil }
+        let end = min(bytes.count, FastPathRequest.byteLimit, Int(clamping: limits.headBytes.bytes))
+        var scan = PlainScan(end: end, index: method.count)
+        guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }
+        let lineLimit = min(FastPathRequest.fieldLimit + 1, limits.fields)
+        var (lines, hasHost) = (0, false)
+        var length: (value: Range<Int>, number: Int)?
+        while !scan.blankLine(in: bytes) {
+            let start = scan.index
+            lines += 1
+            guard lines <= lineLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
+                scan.index - start <= limits.fieldBytes.bytes
+            else { return nil }
+            if name.count == Self.contentLength.count, PlainFields.isEqual(bytes, at: name.lowerBound, to: Self.contentLength) {
+                guard length == nil, let number = Self.number(bytes, value) else { return nil }
+                length = (value, number)
+                continue
+            }
+            switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
+            case .host:
+                guard !hasHost else { return nil }
+                hasHost = true
+            case .credential, .none: guard !Self.isPages(bytes, name) else { return nil }
+            case .decides: guard Self.isContentType(bytes, name) else { return nil }
+            case .ifNoneMatch, .ifModifiedSince, .range: return nil
+            }
+        }
+        guard hasHost, let length, bytes.count - scan.index >= length.number else { return nil }
+        before = 0..<length.value.lowerBound
+        after = length.value.upperBound..<scan.index
+        body = scan.index..<(scan.index + length.number)
+    }
+
+    private static let methods = ["POST ", "PUT ", "PATCH "].map { Array($0.utf8) }
+    private static let contentLength = Array("content-length".utf8)
+    private static let contentType = Array("content-type".utf8)
+    private static let origin = Array("origin".utf8)
+
+    private static func isContentType(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
+        name.count == contentType.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: contentType)
+    }
+
+    /// True for `Origin`: what a page may write is decided anew for each request.
+    private static func isPages(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
+        name.count == origin.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: origin)
+    }
+
+    /// The number of bytes that a `Content-Length` declares; nil for no body, or one that is too long.
+    private static func number(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Int? {
+        guard bytes[value.lowerBound] != UInt8(ascii: "0"), let number = RelayFields.length(value.map { bytes[$0] }), number <= bodyLimit
+        else { return nil }
+        return Int(number)
+    }
+
+    /// The bytes of the whole request.
+    package var length: Int { body.upperBound }
+}

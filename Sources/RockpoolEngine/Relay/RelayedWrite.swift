@@ -1,0 +1,75 @@
+// A write that a relay sends in place of the write pipeline (docs/architecture.md#relays).
+import HTTPTypes
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// One such write, from its record on disk to the effects of its answer. What a relay cannot end, the pipeline does (`WritePipeline.conclude`).
+package final class RelayedWrite: Sendable {
+    /// The longest time between the last response on a connection and a write that must not be sent twice. Servers close idle connections
+    /// later than that, so such a write does not meet a connection that is being closed.
+    package static let quiet = TimeSpan.seconds(1)
+
+    let passed: PassedWrite
+    let body: ByteBuffer
+    private let writes: WritePipeline
+    /// Without its record.
+    private let write: ReceivedWrite
+    private let trace = Mutex<LiveWriteTrace?>(nil)
+    /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
+    private let places: [String]?
+    /// True if a second effect of the write is harmless, or prevented by its key.
+    package let isRepeatable: Bool
+    /// True if the last write like this one was a moment ago.
+    package let isFollowing: Bool
+    private let sentAt: Timestamp
+
+    init(_ write: ReceivedWrite, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline) {
+        (self.write, self.body, self.isFollowing, self.writes) = (write, body, isFollowing, writes)
+        (passed, places, isRepeatable) = (rule.passed, rule.places, rule.isRepeatable)
+        sentAt = writes.now()
+    }
+
+    /// The write with the record of its attempt.
+    var received: ReceivedWrite {
+        var write = write
+        write.trace = trace.withLock { $0 }
+        return write
+    }
+
+    /// Records that the write is about to be sent (docs/outbox.md#live-writes).
+    package func record() async {
+        let trace = await writes.record(write, at: passed.upstream)
+        self.trace.withLock { $0 = trace }
+        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+    }
+
+    /// Works the effects of the answer into the cache, and ends the record: the client gets its answer next.
+    package func answered(by head: ResponseHead) async {
+        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+        if !isNoted(head) {
+            await writes.note(
+                head, to: passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: passed.plan,
+                identity: passed.identity)
+        }
+        end()
+    }
+
+    /// Notes an answer whose only effect is on copies of known places, if there are no such copies; false otherwise.
+    private func isNoted(_ head: ResponseHead) -> Bool {
+        guard let places, !head.fields.contains(.location), CacheGroups.invalidated(by: head, to: passed.received).isEmpty else { return false }
+        return writes.cache.invalidateAbsent(places)
+    }
+
+    /// Ends the record without effects: the client has left, or nothing was sent.
+    package func end() { writes.traces.end(trace.withLock { $0 }) }
+
+    /// The state in which the pipeline ends the exchange: the decisions are those that the write was sent by.
+    func context(of exchange: Exchange, _ trace: Trace) -> RequestContext {
+        var exchange = exchange
+        exchange.request = passed.received
+        return RequestContext(
+            exchange: exchange, trace: trace, plan: passed.plan, identity: passed.identity, permission: .go, wishes: WritePreferences())
+    }
+}

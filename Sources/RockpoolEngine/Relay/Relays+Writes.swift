@@ -1,0 +1,69 @@
+// Relays of writes: learned from the pipeline for requests that differ in nothing but their bodies (docs/architecture.md#relays).
+import HTTPTypes
+package import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+extension Relays {
+    /// Returns the relay of a plain write; nil if it needs the full path. Callable on an event loop.
+    ///
+    /// - Parameter bytes: Readable from the request's first byte on.
+    package func relay(of write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Relay? {
+        guard !writeRules.isEmpty else { return nil }
+        let span = bytes.readableBytesUInt8Span
+        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), listener)
+        guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
+        guard isValid(rule.validity, of: rule.passed.plan) else {
+            writeRules.forget(hash)
+            return nil
+        }
+        let operation = rule.passed.write.operation
+        guard writes.isFree(for: operation, at: rule.passed.upstream), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
+            let body = bytes.getSlice(at: bytes.readerIndex + write.body.lowerBound, length: write.body.count)
+        else { return nil }
+        // The receive buffer is soon reused.
+        let kept = ByteBuffer(bytes: body.readableBytesView)
+        guard writes.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received, by: rule.passed.plan) == nil else { return nil }
+        return rule.relay(of: kept, by: writes, now: now())
+    }
+
+    /// Learns from a write that was sent while its client waited.
+    func learnWrite(_ passed: PassedWrite, of exchange: Exchange, as plain: PlainWriteCopy, _ reply: Reply, since moment: UInt64) {
+        guard mayRelay(passed.request, by: passed.plan, of: exchange), passed.plan.queueable else { return }
+        let hash = Self.hash(plain.before.span, plain.after.span, plain.listener)
+        let validity = validity(since: moment, keys: [Self.place], credential: passed.identity.credential)
+        if let known = writeRules[hash], isValid(known.validity, of: known.passed.plan), known.passed.isAlike(passed) {
+            // Without an answer on a relay's connection there is nothing to learn.
+            guard let early = exchange.early, early.isTaken else { return }
+            // The representation that a PUT may be answered with is read.
+            if passed.received.method == .put, MediaType.isJSON(reply.head.fields) { return }
+            if let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: .write) { known.learn(template, validity: validity) }
+            return
+        }
+        let rule = WriteRule(
+            passed, as: plain, isLocalClient: exchange.isLocalClient, trace: reply.trace, places: places(of: passed), validity: validity,
+            now: now())
+        writeRules.keep(rule, as: hash, at: now())
+    }
+
+    /// The URLs whose copies a `POST` makes out of date, if that is all it does.
+    private func places(of passed: PassedWrite) -> [String]? {
+        let (request, plan) = (passed.received, passed.plan)
+        guard request.method == .post, Invalidation.uploadedObject(of: request) == nil, FileWrite(request) == nil,
+            WebDAVEffect(request) == nil, plan.strategy != .networkOnly
+        else { return nil }
+        return reads.updates.urls(after: ResponseHead(status: 200), to: request)
+    }
+
+    /// Any key, so that a change of the configuration ends a rule.
+    private static let place = "writes"
+
+    private static func hash(_ before: Span<UInt8>, _ after: Span<UInt8>, _ listener: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(listener)
+        for part in [0, 1] {
+            unsafe (part == 0 ? before : after).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        }
+        return hasher.finalize()
+    }
+}

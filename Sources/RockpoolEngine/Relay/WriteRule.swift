@@ -1,0 +1,94 @@
+// How the write pipeline treats writes that differ in nothing but their bodies (docs/architecture.md#relays).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The writes with one head, but for the length of the body.
+final class WriteRule: Sendable {
+    /// What the pipeline has made of one of them.
+    let passed: PassedWrite
+    private let before: [UInt8]
+    private let after: [UInt8]
+    private let listener: String
+    private let isLocalClient: Bool
+    private let trace: Trace
+    /// The head as it is sent, without the operation's key, the length and the blank line.
+    private let lines: ByteBuffer
+    /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
+    let places: [String]?
+    /// True if a second effect of a write is harmless, or prevented by its key.
+    let isRepeatable: Bool
+    private let learned: Mutex<(templates: [RelayTemplate], validity: RelayRule.Validity, usedAt: Timestamp)>
+
+    /// Maximum number of kinds of responses; beyond it the oldest is forgotten.
+    private static let kindLimit = 4
+    /// The longest pause between two writes for which a connection is kept.
+    private static let pause = TimeSpan.seconds(1)
+
+    /// - Parameter places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
+    init(
+        _ passed: PassedWrite, as plain: PlainWriteCopy, isLocalClient: Bool, trace: Trace, places: [String]?,
+        validity: RelayRule.Validity, now: Timestamp
+    ) {
+        (self.passed, self.isLocalClient, self.trace, self.places) = (passed, isLocalClient, trace, places)
+        isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
+        (before, after, listener) = (plain.before, plain.after, plain.listener)
+        lines = passed.unkeyed.lines
+        learned = Mutex(([], validity, now))
+    }
+
+    var validity: RelayRule.Validity { learned.withLock { $0.validity } }
+
+    /// Takes the pattern of a response that the pipeline has just passed on.
+    func learn(_ template: RelayTemplate, validity: RelayRule.Validity) {
+        learned.withLock { learned in
+            if learned.templates.count == Self.kindLimit { learned.templates.removeFirst() }
+            learned.templates.append(template)
+            learned.validity = validity
+        }
+    }
+
+    /// True for a write with this head, but for the length of its body.
+    func isFor(_ write: PlainWrite, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Bool {
+        listener == self.listener && isLocalClient == self.isLocalClient && isEqual(bytes, write.before, before)
+            && isEqual(bytes, write.after, after)
+    }
+
+    private func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, _ expected: [UInt8]) -> Bool {
+        guard range.count == expected.count else { return false }
+        for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
+        return true
+    }
+
+    /// The relay of a write with this body.
+    func relay(of body: ByteBuffer, by writes: WritePipeline, now: Timestamp) -> Relay {
+        let (templates, last) = learned.withLock { learned in
+            defer { learned.usedAt = now }
+            return (learned.templates, learned.usedAt)
+        }
+        var write = passed.write
+        write.operation.id = UUIDv7.make(at: now)
+        write.operation.idempotencyKey = UUIDv7.make(at: now)
+        write.operation.body = .inline(Array(body.readableBytesView))
+        write.operation.fingerprint = QueuedWriteDraft.fingerprint(write.operation.request, body: write.operation.body)
+        write.body = .bytes(body)
+        let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= Self.pause, of: writes)
+        return Relay(
+            request: passed.request, bytes: bytes(key: write.operation.idempotencyKey, body), templates: templates, first: nil,
+            write: relayed, plan: passed.plan, trace: trace)
+    }
+
+    private func bytes(key: String, _ body: ByteBuffer) -> ByteBuffer {
+        var bytes = lines
+        bytes.reserveCapacity(minimumWritableBytes: 128 + body.readableBytes)
+        let settings = passed.upstream.idempotency
+        if settings.honoured != .no {
+            bytes.writeString("\(settings.name.rawName): \(IdempotencyKey.fieldValue(key, format: settings.format))\r\n")
+        }
+        bytes.writeString("Content-Length: \(body.readableBytes)\r\n\r\n")
+        bytes.writeImmutableBuffer(body)
+        return bytes
+    }
+}

@@ -1,0 +1,243 @@
+// Writes that follow each other: relays send them as the write pipeline does (docs/architecture.md#relays).
+import Foundation
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(3)), .serialized) struct WriteRelayTests {
+    private static let usual = created("{n}")
+
+    private static func created(_ id: String, status: String = "201 Created", fields: String = "") -> String {
+        let body = "{\"id\":\"\(id)\"}"
+        let length = id == "{n}" ? "" : "Content-Length: \(body.utf8.count)\r\n"
+        let coding = id == "{n}" ? "Transfer-Encoding: chunked\r\n" : ""
+        let content = id == "{n}" ? "2\r\n{}\r\n0\r\n\r\n" : body
+        return "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nX-Request-Id: {n}\r\n\(fields)\(length)\(coding)\r\n\(content)"
+    }
+
+    /// Sends writes until a relay answers one.
+    private func warm(_ site: RelaySite, fields: String = "", method: String = "POST") async throws {
+        let before = try await site.relays()
+        try await eventually("a relay") {
+            _ = try await site.write("{}", method: method, fields: fields)
+            return try await site.relays() > before
+        }
+    }
+
+    private static func plain(_ head: MessageHead) -> [String] {
+        head.fields.filter { !["x-request-id", "date", "location", "via", "etag"].contains($0.name) }.map { "\($0.name): \($0.value)" }.sorted()
+    }
+
+    @Test func aRelayedWriteIsTheSameAsAnyOther() async throws {
+        try await RelaySite.with(Self.created("7", fields: "Location: /notes/{n}\r\nETag: \"{n}\"\r\n")) { site in
+            let fields = "Authorization: Bearer mine\r\nX-Mine: yes\r\nAccept-Encoding: gzip, br\r\n"
+            let full = try await site.write(#"{"a":1}"#, fields: fields)
+            try await warm(site, fields: fields)
+            let relayed = try await site.relays()
+            for size in [1, 7, 100, 1000] {
+                let body = String(repeating: "x", count: size)
+                let reply = try await site.write(body, fields: fields)
+                let requests = site.script.requests
+                #expect(reply.head.status == 201 && reply.body == #"{"id":"7"}"#, "\(reply)")
+                #expect(reply.head["location"] == "/notes/\(requests.count)" && reply.head["etag"] == "\"\(requests.count)\"")
+                #expect(Self.plain(reply.head) == Self.plain(full.head))
+                #expect(requests.last?.hasSuffix("\r\n\r\n" + body) == true)
+            }
+            #expect(try await site.relays() == relayed + 4)
+            let large = String(repeating: "y", count: 16_385)
+            #expect(try await site.write(large, fields: fields).head.status == 201)
+            #expect(site.script.requests.last?.hasSuffix("\r\n\r\n" + large) == true)
+            #expect(try await site.relays() == relayed + 4)
+            // The origin gets the same lines, and a key for each write.
+            let writes = site.script.requests("POST /notes")
+            let lines = { (text: String, isKey: Bool) in
+                Set(text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex).split(separator: "\r\n")
+                    .map { $0.lowercased() }.filter { $0.hasPrefix("idempotency-key") == isKey && !$0.hasPrefix("content-length") })
+            }
+            #expect(Set(writes.map { lines($0, false) }).count == 1, "\(writes.prefix(3))")
+            let keys = writes.flatMap { lines($0, true) }
+            #expect(keys.count == writes.count && Set(keys).count == keys.count, "\(keys)")
+            #expect(try await site.server.operations().isEmpty)
+        }
+    }
+
+    /// Whatever the origin answers, the reply, what reads get afterwards, and the number of requests are those of the full path.
+    @Test(arguments: 1...4) func everyAnswerIsTreatedAsOnTheFullPath(_ seed: UInt64) async throws {
+        let upstream: JSONValue = ["idempotency": ["max_processing": "300ms"]]
+        try await RelaySite.with(Self.usual, upstream: upstream) { relayed in
+            try await RelaySite.with(Self.usual, upstream: upstream) { full in
+                var chance = Chance(seed, 99)
+                for site in [relayed, full] {
+                    site.script.answers["/notes"] = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nlist"
+                    site.script.answers["/other"] = site.script.answers["/notes"]
+                }
+                for round in 0..<40 {
+                    if round % 3 == 0 {
+                        relayed.script.answer = Self.usual
+                        try await warm(relayed)
+                    }
+                    let (answer, method) = (Self.answer(by: &chance), ["POST", "POST", "PUT", "PATCH"].randomElement(using: &chance) ?? "")
+                    let body = "{\"round\":\(round)}"
+                    for site in [relayed, full] {
+                        for target in ["/notes", "/other"] { _ = try await site.get(target) }
+                        site.script.answer = answer
+                    }
+                    let counts = [relayed, full].map { $0.script.requests("\(method) /notes").count }
+                    let one = try await relayed.write(body, method: method)
+                    let other = try await full.write(body, method: method, isPlain: false)
+                    let name = "seed \(seed), round \(round), \(method): \(answer)"
+                    #expect(one.head.status == other.head.status && one.body == other.body, "\(name)\n\(one)\n\(other)")
+                    #expect(Self.plain(one.head) == Self.plain(other.head), "\(name)")
+                    let sent = [relayed, full].enumerated().map { $1.script.requests("\(method) /notes").count - counts[$0] }
+                    #expect(sent == [1, 1], "\(name)")
+                    for target in ["/notes", "/other"] {
+                        let (first, second) = (try await relayed.get(target), try await full.get(target))
+                        let hits = [first, second].map { $0.head["cache-status"]?.contains("hit") ?? false }
+                        #expect(first.body == second.body && hits[0] == hits[1], "\(name): \(target)\n\(first)\n\(second)")
+                    }
+                }
+                #expect(try await relayed.server.operations().isEmpty)
+            }
+        }
+    }
+
+    private static func answer(by chance: inout Chance) -> String {
+        func one(_ values: String...) -> String { values.randomElement(using: &chance) ?? "" }
+        let status = one(
+            "201 Created", "201 Created", "201 Created", "200 OK", "204 No Content", "202 Later", "207 Parts", "303 See", "400 Bad", "404 No",
+            "409 Conflict", "500 Broken")
+        let body = status.hasPrefix("204") ? "" : one("{}", "{}", "[1,2]", "text", "")
+        var head = "HTTP/1.1 \(status)\r\nContent-Type: \(one("application/json", "application/json", "text/plain"))\r\n"
+        head += one(
+            "", "", "X-Request-Id: {n}\r\n", "Location: /other\r\n", "Location: http://elsewhere.test/\r\n", "Content-Location: /notes\r\n",
+            "Set-Cookie: a=b\r\n", "Cache-Control: no-store\r\n", "ETag: \"{n}\"\r\n", "Retry-After: 1\r\n", "Content-Encoding: gzip\r\n")
+        if status.hasPrefix("204") { return head + "\r\n" }
+        switch one("length", "length", "later", "split", "chunked") {
+        case "later": return head + "Content-Length: \(body.utf8.count)\r\n\r\n~\(body)"
+        case "split": return String(head.prefix(30)) + "~" + head.dropFirst(30) + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        case "chunked" where !body.isEmpty:
+            let size = String(body.utf8.count, radix: 16)
+            return head + "Transfer-Encoding: chunked\r\n\r\n\(size)\r\n\(body)\r\n0\r\n\r\n"
+        default: return head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        }
+    }
+
+    // MARK: connections
+
+    /// A write on a kept connection that ends without an answer may have taken effect: it is sent again only where that is harmless.
+    @Test(arguments: ["reset", "close"], [("POST", "unknown"), ("POST", "yes"), ("PUT", "unknown")])
+    func aLostAnswer(_ how: String, _ kind: (method: String, honoured: String)) async throws {
+        let upstream: JSONValue = ["idempotency": ["honoured": .string(kind.honoured), "max_processing": "300ms"]]
+        let usual = kind.method == "PUT" ? "HTTP/1.1 204 No Content\r\n\r\n" : Self.usual
+        try await RelaySite.with(usual, upstream: upstream) { site in
+            try await warm(site, method: kind.method)
+            let sent = site.script.requests("\(kind.method) /notes").count
+            site.script.answer = how
+            async let lost = site.write(#"{"lost":true}"#, method: kind.method)
+            try await eventually("the write") { site.script.requests("\(kind.method) /notes").count > sent }
+            site.script.answer = usual
+            let reply = try await lost
+            let attempts = site.script.requests("\(kind.method) /notes").dropFirst(sent)
+            if kind == ("POST", "unknown") {
+                #expect(reply.head.status == 202 && reply.head["rockpool-state"] == "uncertain", "\(reply)")
+                #expect(attempts.count == 1)
+                let operation = try #require(try await site.server.operations().first)
+                #expect(operation["state"]?.string == "uncertain")
+                #expect(attempts.first?.contains(operation["idempotencyKey"]?.string ?? "-") == true)
+            } else {
+                #expect([201, 202, 204].contains(reply.head.status), "\(reply)")
+                try await site.server.outboxIsEmpty()
+                let all = site.script.requests("\(kind.method) /notes").dropFirst(sent)
+                let keys = Set(all.compactMap { MessageHead($0)["idempotency-key"] })
+                #expect(all.count >= 2 && keys.count <= 1, "\(all)")
+            }
+        }
+    }
+
+    /// A connection that the origin has closed while it was idle costs no write its answer.
+    @Test func aConnectionThatWasClosedIsNotUsed() async throws {
+        try await RelaySite.with(Self.created("1", fields: "X-Ends: yes\r\n")) { site in
+            for number in 0..<30 {
+                let reply = try await site.write("{\"n\":\(number)}")
+                #expect(reply.head.status == 201, "\(reply)")
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            #expect(site.script.requests("POST /notes").count == 30)
+            #expect(try await site.server.operations().isEmpty)
+        }
+    }
+
+    @Test func silenceEndsWithTheTimeout() async throws {
+        try await RelaySite.with(Self.usual, upstream: ["timeouts": ["first_byte": "500ms"]]) { site in
+            try await warm(site)
+            site.script.answer = "silence"
+            let reply = try await site.write("{}")
+            #expect(reply.head.status == 202 && reply.head["rockpool-state"] == "uncertain", "\(reply)")
+        }
+    }
+
+    // MARK: the outbox
+
+    @Test func aClientThatLeavesQueuesNothing() async throws {
+        try await RelaySite.with(Self.usual) { site in
+            try await warm(site)
+            let sent = site.script.requests("POST /notes").count
+            site.script.answer = "silence"
+            let host = site.server.gateway
+            try await site.client.send(
+                "POST /notes HTTP/1.1\r\nHost: \(host)\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+            try await eventually("the write") { site.script.requests("POST /notes").count > sent }
+            try await site.client.reset()
+            try await Task.sleep(for: .milliseconds(300))
+            try await site.server.kill()
+            try await site.server.start()
+            // Its record had ended, as for any write that its client gives up.
+            #expect(try await site.server.operations().isEmpty)
+        }
+    }
+
+    @Test func aWriteUnderWayAtACrashIsUncertain() async throws {
+        try await RelaySite.with(Self.usual) { site in
+            try await warm(site, fields: "Authorization: Bearer mine\r\n")
+            let sent = site.script.requests("POST /notes").count
+            site.script.answer = "silence"
+            let host = site.server.gateway
+            try await site.client.send(
+                "POST /notes HTTP/1.1\r\nHost: \(host)\r\nContent-Type: application/json\r\nAuthorization: Bearer mine\r\n"
+                    + "Content-Length: 11\r\n\r\n{\"tide\":42}")
+            try await eventually("the write") { site.script.requests("POST /notes").count > sent }
+            try await site.server.kill()
+            try await site.server.start()
+            let operations = try await site.server.operations()
+            let operation = try #require(operations.first)
+            #expect(operations.count == 1 && operation["state"]?.string == "uncertain", "\(operations)")
+            #expect(site.script.requests.last?.contains(operation["idempotencyKey"]?.string ?? "-") == true)
+            let id = try #require(operation["id"]?.string)
+            site.script.answer = Self.usual
+            #expect(try await site.server.command("outbox", "discard", id).status == 0)
+        }
+    }
+
+    /// A queued write is not overtaken by those after it.
+    @Test func writesStayInOrder() async throws {
+        try await RelaySite.with(Self.usual) { site in
+            var expected: [String] = []
+            for round in 0..<3 {
+                for number in 0..<10 {
+                    let body = "{\"n\":\"\(round)-\(number)\"}"
+                    if number == 6 { #expect(try await site.server.command("network", "offline").status == 0) }
+                    let reply = try await site.write(body)
+                    #expect(reply.head.status == (number < 6 ? 201 : 202), "\(round)-\(number): \(reply)")
+                    expected.append(body)
+                }
+                #expect(try await site.server.command("network", "auto").status == 0)
+                let last = "{\"n\":\"\(round)-last\"}"
+                _ = try await site.write(last)
+                expected.append(last)
+                try await site.server.outboxIsEmpty()
+            }
+            let bodies = site.script.requests("POST /notes").map { String($0.drop { $0 != "{" }) }
+            #expect(bodies == expected)
+        }
+    }
+}
