@@ -5,9 +5,8 @@ package import RockpoolCore
 
 /// One request that takes the place of its exchange in the read pipeline.
 package struct Relay: Sendable {
-    /// The request as the pipeline would send it.
-    package let request: OutboundRequest
-    /// `request` in the form of HTTP/1.1.
+    package let basis: RelayBasis
+    /// The request in the form of HTTP/1.1.
     package let bytes: ByteBuffer
     /// The patterns of the responses; none before the first one has been learned.
     package let templates: [RelayTemplate]
@@ -15,9 +14,17 @@ package struct Relay: Sendable {
     package let first: FirstRead?
     /// The write; nil for a read.
     package var write: RelayedWrite?
+}
+
+/// What the relays of a rule have in common.
+package final class RelayBasis: Sendable {
+    /// The request as the pipeline would send it, without a write's own key and body.
+    package let request: OutboundRequest
     let plan: RoutePlan
     /// The record of an exchange in which the pipeline took the same steps.
     let trace: Trace
+
+    init(_ request: OutboundRequest, plan: RoutePlan, trace: Trace) { (self.request, self.plan, self.trace) = (request, plan, trace) }
 }
 
 extension RequestHead {

@@ -16,28 +16,28 @@ final class RelayRule: Sendable {
         var slots: [Int]
     }
 
-    /// The request as the pipeline sent it.
-    let request: OutboundRequest
-    let plan: RoutePlan
+    private let basis: RelayBasis
     private let bytes: ByteBuffer
     /// What the client sent, and where.
     private let head: ByteBuffer
     private let listener: String
     private let isLocalClient: Bool
-    /// The record of the exchange that this rule was made from.
-    private let trace: Trace
     private let learned: Mutex<(template: RelayTemplate?, validity: Validity)>
 
     init(_ passed: PassedRead, head: ByteBuffer, listener: String, isLocalClient: Bool, trace: Trace, validity: Validity) {
-        (request, plan, self.trace) = (passed.request, passed.plan, trace)
+        basis = RelayBasis(passed.request, plan: passed.plan, trace: trace)
         (self.head, self.listener, self.isLocalClient) = (head, listener, isLocalClient)
-        bytes = RequestHead.bytes(request.head.target, request.head.linesAfterTarget)
+        bytes = RequestHead.bytes(passed.request.head.target, passed.request.head.linesAfterTarget)
         learned = Mutex((nil, validity))
     }
 
+    /// The request as the pipeline sent it.
+    var request: OutboundRequest { basis.request }
+    var plan: RoutePlan { basis.plan }
+
     var relay: Relay {
         let templates = learned.withLock { $0.template }.map { [$0] } ?? []
-        return Relay(request: request, bytes: bytes, templates: templates, first: nil, plan: plan, trace: trace)
+        return Relay(basis: basis, bytes: bytes, templates: templates, first: nil)
     }
 
     var validity: Validity { learned.withLock { $0.validity } }

@@ -134,7 +134,7 @@ package final class Relays: Sendable {
     package var date: String { HTTPDate.format(now()) }
 
     /// Records the arrival of a response head that matches.
-    package func answered(_ relay: Relay) { reachability.record(.answered, for: relay.plan.upstream?.name, now: now()) }
+    package func answered(_ relay: Relay) { reachability.record(.answered, for: relay.basis.plan.upstream?.name, now: now()) }
 
     /// Records the end of a relayed exchange.
     /// - Parameters:
@@ -146,21 +146,21 @@ package final class Relays: Sendable {
         head: Duration, end: ReplyEnd
     ) {
         statistics.countRelay()
-        statistics.count(relay.trace, took: head)
-        statistics.deliver(end.bytes, of: relay.trace)
-        relay.request.spent(Int64(relay.bytes.readableBytes), received)
+        statistics.count(relay.basis.trace, took: head)
+        statistics.deliver(end.bytes, of: relay.basis.trace)
+        relay.basis.request.spent(Int64(relay.bytes.readableBytes), received)
         let moment = now()
         let represents = ring.admit(isNotable: end.error != nil, at: moment)
         guard represents > 0 else { return }
         let whole = ContinuousClock.now - began
-        let trace = Trace(relay.trace, url: relay.request.head.url, startedAt: moment)
+        let trace = Trace(relay.basis.trace, url: relay.basis.request.head.url, startedAt: moment)
         var response = ResponseHead(status: template.status, fields: template.fields)
         for line in fields.readableBytesView.split(separator: 0x0A) {
             guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
             response.fields.append(field)
         }
         let full = RecordedExchange.FullExchange(
-            trace: trace, request: relay.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
+            trace: trace, request: relay.basis.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
         ring.append(.full(full.kept), at: moment, represents: represents)
     }
 }

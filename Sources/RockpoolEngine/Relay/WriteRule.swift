@@ -13,7 +13,9 @@ final class WriteRule: Sendable {
     private let after: [UInt8]
     private let listener: String
     private let isLocalClient: Bool
-    private let trace: Trace
+    private let basis: RelayBasis
+    /// Of a write without its body.
+    private let fingerprint: WriteFingerprint
     /// The head as it is sent, without the operation's key, the length and the blank line.
     private let lines: ByteBuffer
     /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
@@ -32,7 +34,9 @@ final class WriteRule: Sendable {
         _ passed: PassedWrite, as plain: PlainWriteCopy, isLocalClient: Bool, trace: Trace, places: [String]?,
         validity: RelayRule.Validity, now: Timestamp
     ) {
-        (self.passed, self.isLocalClient, self.trace, self.places) = (passed, isLocalClient, trace, places)
+        (self.passed, self.isLocalClient, self.places) = (passed, isLocalClient, places)
+        basis = RelayBasis(passed.request, plan: passed.plan, trace: trace)
+        fingerprint = WriteFingerprint(passed.write.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         (before, after, listener) = (plain.before, plain.after, plain.listener)
         lines = passed.unkeyed.lines
@@ -71,16 +75,16 @@ final class WriteRule: Sendable {
         var write = passed.write
         write.operation.id = UUIDv7.make(at: now)
         write.operation.idempotencyKey = UUIDv7.make(at: now)
-        write.operation.body = .inline(Array(body.readableBytesView))
-        write.operation.fingerprint = QueuedWriteDraft.fingerprint(write.operation.request, body: write.operation.body)
+        let bytes = Array(body.readableBytesView)
+        write.operation.body = .inline(bytes)
+        write.operation.fingerprint = fingerprint.of(bytes)
         write.body = .bytes(body)
         let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= Self.pause, of: writes)
         return Relay(
-            request: passed.request, bytes: bytes(key: write.operation.idempotencyKey, body), templates: templates, first: nil,
-            write: relayed, plan: passed.plan, trace: trace)
+            basis: basis, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil, write: relayed)
     }
 
-    private func bytes(key: String, _ body: ByteBuffer) -> ByteBuffer {
+    private func sent(key: String, _ body: ByteBuffer) -> ByteBuffer {
         var bytes = lines
         bytes.reserveCapacity(minimumWritableBytes: 128 + body.readableBytes)
         let settings = passed.upstream.idempotency

@@ -3,5 +3,8 @@ import RockpoolCore
 
 extension UUIDv7 {
     /// Returns a new random identifier.
-    static func make(at now: Timestamp) -> String { make(now: now, random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
+    static func make(at now: Timestamp) -> String {
+        var source = SystemRandomNumberGenerator()
+        return make(now: now, random: (source.next(), source.next()))
+    }
 }

@@ -16,7 +16,7 @@ package final class EarlyAnswer: Sendable {
 
     /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
     package init(to relay: Relay, head: [UInt8] = [], interim: [ResponseHead] = [], result: Result<OriginReply, TransferFailure>?) {
-        (request, self.head, write) = (relay.request.head, head, relay.write)
+        (request, self.head, write) = (relay.basis.request.head, head, relay.write)
         self.interim = interim.map { ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields)) }
         self.result = Mutex(result)
     }

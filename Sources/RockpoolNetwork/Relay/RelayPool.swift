@@ -52,7 +52,10 @@ final class RelayPool {
         {
             return places[destination]?.idle.popLast()
         }
-        if let timeout { open(destination, timeout: timeout) }
+        guard let timeout else { return nil }
+        // Those that have been idle for too long make room.
+        if let place = places[destination], place.count >= Self.originLimit { place.idle.first?.close() }
+        open(destination, timeout: timeout)
         return nil
     }
 

@@ -58,8 +58,8 @@ final class RelayedExchange {
     init(_ relay: Relay, on connection: RelayConnection, for client: any RelayClient, relays: Relays, executor: LoopExecutor) {
         (self.relay, self.connection, self.client, self.relays, self.executor) = (relay, connection, client, relays, executor)
         phase = .head(relay.templates)
-        idleLimit = relay.request.timeouts.idle
-        heads = ResponseHeads(method: relay.request.head.method.rawValue, allowsBareLF: relay.request.isDeclared)
+        idleLimit = relay.basis.request.timeouts.idle
+        heads = ResponseHeads(method: relay.basis.request.head.method.rawValue, allowsBareLF: relay.basis.request.isDeclared)
     }
 
     /// Sends the request. Its end may be reported before this returns.
@@ -129,9 +129,9 @@ final class RelayedExchange {
     func endIfOverdue(at now: NIODeadline) {
         let silence = TimeSpan.milliseconds((now - lastProgress).nanoseconds / 1_000_000)
         switch phase {
-        case .head where silence > relay.request.timeouts.firstByte:
+        case .head where silence > relay.basis.request.timeouts.firstByte:
             let failure = TransferFailure(
-                kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.request.timeouts.firstByte)")
+                kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.basis.request.timeouts.firstByte)")
             connection.close()
             handOver(EarlyAnswer(to: relay, interim: interim, result: .failure(failure)))
         case .relaying(let template) where silence > idleLimit:
@@ -329,7 +329,7 @@ final class RelayedExchange {
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
         let pipe = BodyPipe()
-        if StreamLimits.isStream(head) { idleLimit = relay.request.timeouts.streamIdle }
+        if StreamLimits.isStream(head) { idleLimit = relay.basis.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
         closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || (head.fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false)
@@ -374,6 +374,6 @@ final class RelayedExchange {
     /// Ends the transfer, whose reply is another's.
     private func finish() {
         phase = .ended
-        relay.request.spent(Int64(relay.bytes.readableBytes), received)
+        relay.basis.request.spent(Int64(relay.bytes.readableBytes), received)
     }
 }

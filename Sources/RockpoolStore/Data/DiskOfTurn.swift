@@ -9,6 +9,8 @@ final class DiskOfTurn: Sendable {
         var free: Int64
         /// The part of the reserve file that is still to be written.
         let owed: Int64
+        /// True if there is room for more than one turn can take.
+        let isAmple: Bool
     }
 
     private let state = Mutex<(turn: Int, measured: Measured?)>((-1, nil))

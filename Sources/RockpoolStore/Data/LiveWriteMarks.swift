@@ -9,6 +9,8 @@ package struct LiveWriteTrace: Hashable, Sendable {
     let slot: Int64
     /// Names this use of the slot.
     let token: Int64
+    /// True if its row may name a blob.
+    var hasBlob = true
 }
 
 /// Writes the file `live-ended` of the state directory: for each slot the token of the live write that has ended last.
@@ -43,11 +45,11 @@ final class LiveWriteMarks: Sendable {
     deinit { if descriptor >= 0 { _ = Glibc.close(descriptor) } }
 
     /// Takes a slot for a live write.
-    func begin() -> LiveWriteTrace {
+    func begin(hasBlob: Bool) -> LiveWriteTrace {
         state.withLock { state in
             let slot = state.free.popLast() ?? state.count
             state.count = max(state.count, slot + 1)
-            let trace = LiveWriteTrace(slot: slot, token: .random(in: .min ... .max))
+            let trace = LiveWriteTrace(slot: slot, token: .random(in: .min ... .max), hasBlob: hasBlob)
             state.underWay.insert(trace)
             return trace
         }

@@ -58,7 +58,7 @@ final class CommitQueue: Sendable {
     private static let lingerCount = 64
 
     /// Maximum weight of one transaction in bytes, so that many large jobs cannot grow the log without bound.
-    private let groupWeight: Int64
+    let groupWeight: Int64
     private let pool: DatabasePool
     private let state = Mutex(State())
     private let turnCount = Atomic(0)

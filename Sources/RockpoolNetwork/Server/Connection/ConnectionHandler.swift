@@ -198,6 +198,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var mayRead: Bool {
         guard !isLeaving else { return true }
         guard let current else { return waiting.isEmpty }
+        if current.isRelayed { return !holdsBytes }
         return !current.isRequestEnded && !current.isBodyPaused
     }
 

@@ -13,6 +13,8 @@ struct CurrentExchange {
     let isOldClient: Bool
     /// The framing of the request's body.
     let framing: Framing
+    /// True if a relay answers: it keeps a little of what the client sends meanwhile.
+    private(set) var isRelayed = false
     var isRequestEnded = false
     var isBodyPaused = false
     /// True after the final reply has begun: no interim response may follow.
@@ -30,7 +32,7 @@ struct CurrentExchange {
     /// The exchange of a request without a body that a relay answers.
     init(relayed number: Int) {
         self.init(number: number, body: nil, expectsContinue: false, isOldClient: false)
-        (isRequestEnded, hasReplied) = (true, true)
+        (isRequestEnded, hasReplied, isRelayed) = (true, true, true)
     }
 
     /// Passes bytes of the body on. `isBodyPaused` is set while the pipe is full.

@@ -9,7 +9,7 @@ extension FastPathHandler {
         guard connection.mayAnswerAtOnce(context: context), request.length == bytes.readableBytes,
             let relay = engine.relays.relay(
                 for: request, in: bytes, at: listener, keepsPath: keepsPath, isLocalClient: connection.isClientLocal(context.channel)),
-            let way = pool.take(to: RelayDestination(relay.request), timeout: relay.request.timeouts.connect)
+            let way = pool.take(to: RelayDestination(relay.basis.request), timeout: relay.basis.request.timeouts.connect)
         else { return false }
         if let first = relay.first, !first.begin() {
             pool.takeBack(way)
@@ -26,8 +26,8 @@ extension FastPathHandler {
                 of: write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
             let sent = relay.write,
             let way = pool.take(
-                to: RelayDestination(relay.request), idleAtMost: sent.isRepeatable ? nil : RelayedWrite.quiet,
-                timeout: sent.isRepeatable || sent.isFollowing ? relay.request.timeouts.connect : nil)
+                to: RelayDestination(relay.basis.request), idleAtMost: sent.isRepeatable ? nil : RelayedWrite.quiet,
+                timeout: sent.isRepeatable || sent.isFollowing ? relay.basis.request.timeouts.connect : nil)
         else { return false }
         begin(relay, on: way, of: .write(write), in: bytes, context: context)
         return true

@@ -14,7 +14,7 @@ extension DataStore {
     /// One group commit, which also deletes the rows of ended live writes. The limit of the outbox applies, the shares do not.
     /// - Throws: `.full`, `.unavailable`; then nothing is recorded.
     package func record(live new: QueuedWriteDraft) async throws -> LiveWriteTrace {
-        let (trace, ended, now) = (liveWrites.begin(), liveWrites.takeEnded(), clock())
+        let (trace, ended, now) = (liveWrites.begin(hasBlob: new.body.blobHash != nil), liveWrites.takeEnded(), clock())
         let cost = Cost.row(new.rowLength)
         do {
             let unused = try await translated {
@@ -68,7 +68,7 @@ extension DataStore {
     private static func deleteLiveWrites(_ ended: [LiveWriteTrace], in db: Database) throws -> [String] {
         guard !ended.isEmpty else { return [] }
         try LiveWriteRow.delete(ended, in: db)
-        return try forgetUnusedBlobs(in: db)
+        return ended.contains { $0.hasBlob } ? try forgetUnusedBlobs(in: db) : []
     }
 
     /// Makes operations of the live writes that were under way when the last run ended; call it after `ShareSums.begin`.

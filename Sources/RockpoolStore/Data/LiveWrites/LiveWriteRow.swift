@@ -23,9 +23,8 @@ enum LiveWriteRow {
 
     static func insert(_ new: QueuedWriteDraft, as trace: LiveWriteTrace, in db: Database, now: Timestamp) throws {
         let row = NewOperationRow(new: new, base: nil, pinned: nil, now: now)
-        let own: [(any DatabaseValueConvertible)?] = [trace.slot, trace.token, new.share == .unproved]
-        let values: [(any DatabaseValueConvertible)?] = columns.map { $0.bind?(row) }
-        try db.cachedStatement(sql: insertion).execute(arguments: StatementArguments(own + values))
+        let own = [trace.slot.databaseValue, trace.token.databaseValue, (new.share == .unproved).databaseValue]
+        try db.cachedStatement(sql: insertion).run(own + columns.map { $0.value(of: row) }, in: db)
     }
 
     static func delete(_ traces: [LiveWriteTrace], in db: Database) throws {

@@ -79,17 +79,22 @@ extension DataStore {
     /// Checks the limit, including the changes of this transaction and the missing part of the reserve, and the free disk space.
     func checkRoom(in db: Database, for cost: Int64) throws {
         let turn = queue.turns
-        var disk: DiskOfTurn.Measured
-        if let measured = self.disk.measured(in: turn) {
-            disk = measured
-            footprint.measurePages(in: db)
-        } else {
-            footprint.measure(in: db)
-            disk = .init(free: FreeSpace.bytes(at: directory), owed: reserve.size - min(reserve.size, reserve.allocated))
-        }
+        let known = self.disk.measured(in: turn)
+        if known?.isAmple == true { return }
+        var disk = known ?? measuredDisk(in: db)
+        if known != nil { footprint.measurePages(in: db) }
         guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + disk.owed <= 0, disk.free > cost else { throw DataStoreError.full }
         disk.free -= cost
         self.disk.note(disk, in: turn)
+    }
+
+    private func measuredDisk(in db: Database) -> DiskOfTurn.Measured {
+        footprint.measure(in: db)
+        let (free, owed) = (FreeSpace.bytes(at: directory), reserve.size - min(reserve.size, reserve.allocated))
+        // Rows and their indexes take less than twice what a group may weigh.
+        let most = 4 * queue.groupWeight
+        let isAmple = footprint.ledger.missing(for: SpaceRequest(rows: most)) + owed <= 0 && free > most
+        return .init(free: free, owed: owed, isAmple: isAmple)
     }
 
     /// Checks the share after the new row was inserted and squashed rows were ended; an error rolls all of it back.
@@ -193,8 +198,7 @@ extension QueuedWriteDraft {
     /// - Parameter base: the operation it builds on.
     func insert(in db: Database, base: Int64?, now: Timestamp) throws {
         let row = NewOperationRow(new: self, base: base, pinned: try self.base?.pin(in: db), now: now)
-        let values: [(any DatabaseValueConvertible)?] = OperationColumn.bound.map { $0.bind?(row) }
-        try db.cachedStatement(sql: OperationColumn.insert).execute(arguments: StatementArguments(values))
+        try db.cachedStatement(sql: OperationColumn.insert).run(OperationColumn.bound.lazy.map { $0.value(of: row) }, in: db)
     }
 }
 

@@ -50,6 +50,9 @@ struct OperationColumn: Sendable {
         return column
     }
 
+    /// The bound value of a new row.
+    func value(of row: NewOperationRow) -> DatabaseValue { bind?(row)?.databaseValue ?? .null }
+
     /// Its value in an INSERT; nil leaves the default.
     var placeholder: String? {
         guard bind != nil else { return inserted }

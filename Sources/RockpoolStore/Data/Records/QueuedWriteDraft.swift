@@ -1,7 +1,4 @@
 // A write as passed to the outbox (docs/outbox.md#schema).
-import Crypto
-import FoundationEssentials
-import HTTPTypes
 package import RockpoolCore
 
 /// A write to be accepted. The store assigns its sequence.
@@ -83,20 +80,12 @@ package struct QueuedWriteDraft: Sendable {
         fingerprint = Self.fingerprint(request, body: body)
     }
 
-    /// Returns the SHA-256 of method, URL, type and body, each preceded by its length. Used to detect a key reused with another payload,
-    /// never to treat two equal writes as one (docs/outbox.md#keys).
     package static func fingerprint(_ request: RequestHead, body: OperationBody) -> [UInt8] {
-        let bodyHash: [UInt8] =
-            switch body {
-            case .none: Array(SHA256.hash(data: [UInt8]()))
-            case .inline(let bytes): Array(SHA256.hash(data: bytes))
-            case .blob(let sha256, _): Digest.bytes(sha256) ?? []
-            }
-        var hash = SHA256()
-        for part in [request.method.rawValue, request.url, request.fields[.contentType] ?? ""].map({ Array($0.utf8) }) + [bodyHash] {
-            hash.update(data: Array("\(part.count):".utf8))
-            hash.update(data: part)
+        let fingerprint = WriteFingerprint(request)
+        return switch body {
+        case .none: fingerprint.of([UInt8]())
+        case .inline(let bytes): fingerprint.of(bytes)
+        case .blob(let sha256, _): fingerprint.of(hash: Digest.bytes(sha256) ?? [])
         }
-        return Array(hash.finalize())
     }
 }
