@@ -36,6 +36,14 @@ import Testing
         await store.close()
     }
 
+    /// The quick check of SQLite 3.40 takes the table of groups for damaged.
+    @Test(arguments: [false, true]) func aCacheWithGroupsIsSound(byTable: Bool) async throws {
+        let store = try openCache(scratch.cache, time)
+        try await store.put("/1", [1], at: time.now, groups: ["a", "b"])
+        #expect(try await PageCheck.problems(store.database.pool, byTable: byTable) == [])
+        await store.close()
+    }
+
     @Test func aLargeGroupIsMarkedInBatchesToItsEnd() async throws {
         let store = try openCache(scratch.cache, time, storage(cache: .mb(8)))
         let count = store.batchRows * 2

@@ -64,6 +64,25 @@ import Testing
         }
     }
 
+    /// Where several callers wait at a time, a group waits for as many as the last one had; a single caller waits for nobody.
+    @Test func groupsGather() async throws {
+        let count = 40
+        await withTaskGroup(of: Void.self) { group in
+            for caller in 0..<8 {
+                group.addTask {
+                    for n in 0..<count { _ = try? await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [caller * 1000 + n]) } }
+                }
+            }
+        }
+        #expect(try await numbers().count == 8 * count)
+        #expect(commits.count < 3 * count, "\(commits.count)")
+        let began = ContinuousClock.now
+        let before = commits.count
+        for n in 0..<20 { try await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [100_000 + n]) } }
+        #expect(commits.count == before + 20)
+        #expect(ContinuousClock.now - began < .seconds(5))
+    }
+
     @Test(arguments: [false, true]) func manyJobsShareFewCommits(isRepeatable: Bool) async throws {
         let failures = await together(64, isRepeatable: isRepeatable) { n, db in
             try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])

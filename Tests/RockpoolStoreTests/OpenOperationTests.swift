@@ -2,6 +2,7 @@
 import GRDB
 import HTTPTypes
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import RockpoolStore
@@ -11,6 +12,32 @@ import Testing
     let time = ManualTime()
 
     init() throws { scratch = try Scratch() }
+
+    /// What is known of rare operations is what the rows say, after every kind of change.
+    @Test func rareOperationsAreNoticed() async throws {
+        let store = try openData(scratch.state, time)
+        func expect(_ isKnown: Bool, line: Int = #line) async throws {
+            try await eventually("line \(line)", within: .seconds(3)) { try await store.knowsNothingRare() == isKnown }
+        }
+        _ = try await store.append(write("1", principal: "ann"))
+        try await expect(true)
+        _ = try await store.lease(id: "1", now: time.now)
+        #expect(store.rare.areAbsent)
+        _ = try await store.finish(
+            id: "1", disposition: Disposition(state: .dead, reason: .rejected), result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)
+        #expect(!store.rare.areAbsent)
+        try await expect(false)
+        _ = try await store.transition(id: "1", to: .superseded, reason: .discarded, from: [.dead], now: time.now)
+        try await expect(true)
+        var whole = write("2", lane: "notes", principal: "ann")
+        whole.collection = "/v1/notes"
+        _ = try await store.append(whole)
+        #expect(!store.rare.areAbsent)
+        try await expect(false)
+        _ = try await store.transition(id: "2", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        try await expect(true)
+        await store.close()
+    }
 
     /// A summary that is read alone equals that of the whole operation.
     @Test func aSummaryHasEverythingThatReplayNeeds() async throws {

@@ -58,7 +58,7 @@ extension OutboundWrites {
             return active.routes.plan(for: bare.head).entity?.path ?? bare.head.path
         }
         guard let refusal = operation.result else { return nil }
-        return ServerID.inAnswer(refusal.head, body: refusal.body, to: bare.head, resource: bare.resource)
+        return ServerID.inAnswer(refusal.head, json: try? JSONValue.parse(refusal.body), to: bare.head, resource: bare.resource)
             .flatMap { try? RequestHead(url: $0.url).path }
     }
 }

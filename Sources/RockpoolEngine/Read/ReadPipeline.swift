@@ -125,9 +125,10 @@ package final class ReadPipeline: Sendable {
             if let reply = await readAlong(for: &context, by: forwarding) { return reply }
             return await fetchRange(for: &context, by: forwarding)
         }
+        var key = context.fetchKey(varyingBy: forwarding.varyNames)
+        if let fetch = context.exchange.early?.takeLead(of: key) { return await lead(fetch, key: key, for: &context, by: forwarding) }
         if let reply = await assembled(for: &context, by: forwarding) { return reply }
         let mayFollow = RequestCollapsing.obstacleToFollowing(sent, hasBody: hasBody, wishes: wishes) == nil
-        var key = context.fetchKey(varyingBy: forwarding.varyNames)
         // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
             switch inFlight.join(at: key, since: forwarding.epoch, mayFollow: mayFollow, now: now()) {

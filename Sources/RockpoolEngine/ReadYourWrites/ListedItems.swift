@@ -73,11 +73,12 @@ extension EntryLookup {
 
     /// Returns the id and the URL of the item that a create has made, as `ServerID.inAnswer`. Where `Location` alone shows the id, it has
     /// the type that the ids of the collection have in the client's copies.
+    /// - Parameter json: the body of the answer; nil if it is no JSON.
     func created(
-        by head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?, partition: String?
+        by head: ResponseHead, json: JSONValue?, to request: RequestHead, resource: Resource?, partition: String?
     ) async -> ServerMapping? {
-        let text = ServerID.inAnswer(head, body: body, to: request, resource: resource)
-        let number = ServerID.inAnswer(head, body: body, to: request, resource: resource, idsAreNumbers: true)
+        let text = ServerID.inAnswer(head, json: json, to: request, resource: resource)
+        let number = ServerID.inAnswer(head, json: json, to: request, resource: resource, idsAreNumbers: true)
         guard text != number, let resource, await idsAreNumbers(below: request, resource: resource, partition: partition) else {
             return text
         }

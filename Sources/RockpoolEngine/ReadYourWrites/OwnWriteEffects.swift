@@ -46,7 +46,7 @@ final class OwnWriteEffects: Sendable {
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
         if write.created != nil {
             let created = await reads.lookup.created(
-                by: write.answer, body: write.answerBody ?? [], to: write.request, resource: write.entity?.resource, partition: partition)
+                by: write.answer, json: write.answerJSON, to: write.request, resource: write.entity?.resource, partition: partition)
             write.idsAreNumbers = created?.id.isNumber == true
         }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")

@@ -42,6 +42,9 @@ package final class FirstRead: Sendable {
         fetch.giveUp()
     }
 
+    /// Hands the lead over to the pipeline, if it is about this key.
+    func takeLead(of key: FetchKey) -> CoalescedFetch? { key == self.key ? takeFetch() : nil }
+
     /// Starts to store a response. False if the read pipeline has to treat it.
     ///
     /// - Parameters:

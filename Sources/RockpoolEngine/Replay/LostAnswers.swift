@@ -54,7 +54,7 @@ extension AnsweredWrite {
     /// True if the answer should be a representation, and its body was not received whole.
     fileprivate var brokeOff: Bool {
         [200, 201].contains(answer.status) && MediaType.isJSON(answer.fields) && answer.fields[.contentLength] != "0"
-            && (try? JSONValue.parse(answerBody ?? [])) == nil
+            && answerJSON == nil
     }
 
     /// Replaces the answer by what a read has shown since; without a representation, the state after the write is not known.

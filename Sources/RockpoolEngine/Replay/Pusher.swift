@@ -174,7 +174,7 @@ final class Pusher: Sendable {
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = await outbound.reads.lookup.created(
-                by: head, body: answer, to: operation.request, resource: resource, partition: operation.principal)
+                by: head, json: try? JSONValue.parse(answer), to: operation.request, resource: resource, partition: operation.principal)
         }
         do {
             let finished = try await notifier.effectsUnderWay.during(operation) {

@@ -10,20 +10,21 @@ package final class EarlyAnswer: Sendable {
     let head: [UInt8]
     /// The write that the answer is to; nil for a read.
     let write: RelayedWrite?
-    /// The 1xx responses before it, which the connection sends to the client.
-    package let interim: [ResponseHead]
+    private let first: FirstRead?
     private let result: Mutex<Result<OriginReply, TransferFailure>?>
 
     /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
-    package init(to relay: Relay, head: [UInt8] = [], interim: [ResponseHead] = [], result: Result<OriginReply, TransferFailure>?) {
-        (request, self.head, write) = (relay.basis.request.head, head, relay.write)
-        self.interim = interim.map { ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields)) }
+    package init(to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?) {
+        (request, self.head, write, first) = (relay.basis.request.head, head, relay.write, relay.first)
         self.result = Mutex(result)
     }
 
     deinit {
         if case .success(let reply)? = result.withLock({ $0 }) { reply.body.abandon() }
     }
+
+    /// Returns the lead of the fetch, for which other requests wait; once, and nil for another key.
+    func takeLead(of key: FetchKey) -> CoalescedFetch? { first?.takeLead(of: key) }
 
     /// True if there is no answer, or the pipeline has it.
     package var isTaken: Bool { result.withLock { $0 == nil } }

@@ -245,6 +245,7 @@ extension WritePipeline {
 
     /// Returns the state of an earlier write of the same client in the lane that waits for a person; nil without one.
     private func blockingState(before operation: QueuedWriteDraft) async throws -> OperationState? {
+        if try await data.knowsNothingRare() { return nil }
         let standings = try await data.standings(lane: operation.lane, upstream: operation.upstream)
         return standings.filter { $0.principal == operation.principal && [.dead, .conflicted].contains($0.state) }
             .min { $0.firstPlace < $1.firstPlace }?.state

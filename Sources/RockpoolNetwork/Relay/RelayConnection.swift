@@ -72,7 +72,10 @@ final class RelayConnection: ChannelInboundHandler {
     }
 
     /// Closes the connection under its exchange, which breaks off.
-    func drop() { context?.close(promise: nil) }
+    func drop() {
+        isBroken = true
+        context?.close(promise: nil)
+    }
 
     // MARK: channel
 

@@ -13,8 +13,10 @@ protocol RelayClient: AnyObject {
     func send(_ bytes: ByteBuffer)
     /// The reply is complete; or it has broken off, and the connection with it.
     func relayEnded(isComplete: Bool)
-    /// The request goes to the read pipeline, with its response if there is one. Nothing was sent to the client.
-    func handOver(_ early: EarlyAnswer?)
+    /// The request goes to its pipeline, with its response if there is one. No final response was sent to the client.
+    func handOver(_ early: EarlyAnswer)
+    /// Sends a 1xx response on to the client.
+    func sendInterim(_ head: ResponseHead)
 }
 
 /// A request that was sent on a relay's connection. On the event loop only.
@@ -53,7 +55,12 @@ final class RelayedExchange {
     private var rawHead: [UInt8] = []
     /// The longest pause within the body.
     private var idleLimit: TimeSpan
-    private var interim: [ResponseHead] = []
+    /// When the head of the response was complete.
+    private var answeredAt = ContinuousClock.now
+    /// Bytes of its body.
+    private var bodyBytes: Int64 = 0
+    /// True if the reader has delayed the body.
+    private var wasDelayed = false
 
     init(_ relay: Relay, on connection: RelayConnection, for client: any RelayClient, relays: Relays, executor: LoopExecutor) {
         (self.relay, self.connection, self.client, self.relays, self.executor) = (relay, connection, client, relays, executor)
@@ -120,7 +127,7 @@ final class RelayedExchange {
 
     /// The connection was closed before a response. Whatever may be sent twice is sent again.
     private func lost() {
-        guard let write = relay.write else { return handOver(nil) }
+        guard let write = relay.write else { return handOver(EarlyAnswer(to: relay, result: nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
         handOver(EarlyAnswer(to: relay, result: write.isRepeatable ? nil : .failure(failure)))
     }
@@ -133,7 +140,7 @@ final class RelayedExchange {
             let failure = TransferFailure(
                 kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.basis.request.timeouts.firstByte)")
             connection.close()
-            handOver(EarlyAnswer(to: relay, interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay, result: .failure(failure)))
         case .relaying(let template) where silence > idleLimit:
             connection.close()
             end(template, error: "connection_read_timeout")
@@ -224,6 +231,7 @@ final class RelayedExchange {
         phase = .relaying(template)
         body = RelayBody(length: template.isBodiless ? 0 : match.length, isChunked: match.length == nil && !template.isBodiless)
         closes = match.closes
+        answeredAt = .now
         for range in match.passed { passed.writeImmutableBuffer(line(at: range)) }
         var head = ByteBuffer()
         head.reserveCapacity(match.headLength + 512 + min(pending.readableBytes, .kib(16)))
@@ -258,6 +266,7 @@ final class RelayedExchange {
         do throws(Refusal) {
             let isChunked = body.isChunked
             let data = try body.read(&bytes)
+            bodyBytes += Int64(data.readableBytes)
             sent += Int64(data.readableBytes)
             var out = head ?? ByteBuffer()
             if isChunked {
@@ -274,9 +283,11 @@ final class RelayedExchange {
             return end(template, error: "http_protocol_error")
         }
         if body.isEnded {
+            measure()
             connection.release(keeps: !closes && bytes.readableBytes == 0)
             end(template, error: nil)
         } else if client?.takesMore == false {
+            wasDelayed = true
             connection.pause()
         }
     }
@@ -295,9 +306,8 @@ final class RelayedExchange {
 
     // MARK: the pipeline's
 
-    private func handOver(_ early: EarlyAnswer?) {
+    private func handOver(_ early: EarlyAnswer) {
         if case .head = phase { phase = .ended }
-        relay.first?.leave()
         client?.handOver(early)
     }
 
@@ -312,7 +322,7 @@ final class RelayedExchange {
                 switch try heads.receive(line) {
                 case .more: break
                 case .interim(let head):
-                    interim.append(head)
+                    client?.sendInterim(ResponseHead(status: head.status, fields: HopByHop.stripped(answer: head.fields)))
                     rawHead = []
                 case .final(let head, let length, let isChunked): return begin(head, length: length, isChunked: isChunked)
                 }
@@ -323,12 +333,13 @@ final class RelayedExchange {
         } catch {
             connection.close()
             let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
-            handOver(EarlyAnswer(to: relay, interim: interim, result: .failure(failure)))
+            handOver(EarlyAnswer(to: relay, result: .failure(failure)))
         }
     }
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
         let pipe = BodyPipe()
+        answeredAt = .now
         if StreamLimits.isStream(head) { idleLimit = relay.basis.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
@@ -343,18 +354,24 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         feed(&rest, to: pipe)
-        handOver(EarlyAnswer(to: relay, head: rawHead, interim: interim, result: .success(reply)))
+        handOver(EarlyAnswer(to: relay, head: rawHead, result: .success(reply)))
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {
         do throws(Refusal) {
-            if !pipe.offer(try body.read(&bytes)) { connection.pause() }
+            let data = try body.read(&bytes)
+            bodyBytes += Int64(data.readableBytes)
+            if !pipe.offer(data) {
+                wasDelayed = true
+                connection.pause()
+            }
         } catch {
             connection.close()
             pipe.fail(TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail))
             return finish()
         }
         guard body.isEnded else { return }
+        measure()
         pipe.finish()
         finish()
         connection.release(keeps: !closes && bytes.readableBytes == 0)
@@ -369,6 +386,11 @@ final class RelayedExchange {
             finish()
             connection.close()
         }
+    }
+
+    /// Reports the rate of a whole body.
+    private func measure() {
+        if !wasDelayed { relay.basis.request.measured(bodyBytes, ContinuousClock.now - answeredAt) }
     }
 
     /// Ends the transfer, whose reply is another's.

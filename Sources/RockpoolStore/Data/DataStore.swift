@@ -39,6 +39,7 @@ package final class DataStore: Sendable {
     let health = Mutex(StorageHealth())
     let empty = EmptyOutbox()
     let disk = DiskOfTurn()
+    let rare = RareOperations()
     /// The mapping of every local id.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
@@ -147,7 +148,8 @@ package final class DataStore: Sendable {
         liveWrites = LiveWriteMarks(directory: directory)
         replica = try Self.replica(
             for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
-        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { db in
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { [rare] db in
+            rare.committed()
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
@@ -175,6 +177,7 @@ package final class DataStore: Sendable {
                 if replica == nil { try Self.recover(in: db, now: now) }
                 try ShareSums.begin(in: db, with: sums)
                 if let replica { try replica.begin(on: db) }
+                try rare.begin(on: db)
                 // In a fleet, what they become is handed over like a write that was accepted while the shared database was away.
                 try replica?.beginAlone(in: db)
                 unused = try adoptLiveWrites(in: db, now: now)

@@ -150,6 +150,61 @@ import Testing
         }
     }
 
+    /// Whatever has to go through the pipeline, the requests that wait for it share it.
+    @Test(arguments: ["split", "long", "chunked", "other"]) func aHandedOverResponseIsShared(_ kind: String) async throws {
+        try await RelaySite.with(Self.ok("usual")) { site in
+            try await warm(site)
+            let body = String(repeating: "x", count: kind == "long" ? 300_000 : 5)
+            let answer =
+                switch kind {
+                case "split": String(Self.ok(body).prefix(40)) + "~" + Self.ok(body).dropFirst(40)
+                case "chunked": Self.usualHead + "Transfer-Encoding: chunked\r\n\r\n5\r\n\(body)\r\n0\r\n\r\n"
+                case "other": Self.ok(body).replacing("200 OK", with: "203 Changed")
+                default: Self.ok(body)
+                }
+            site.script.answers["/shared"] = "~~~~~~~~~~" + answer
+            async let first = site.get("/shared")
+            try await eventually("the first") { site.script.count(of: "/shared") == 1 }
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<6 { group.addTask { try await Curl.send("GET", "http://\(site.server.gateway)/shared").text } }
+                for try await text in group { #expect(text == body) }
+            }
+            try await #expect(first.body == body)
+            #expect(site.script.count(of: "/shared") == 1)
+        }
+    }
+
+    /// A body that ends with its connection is not whole if Rockpool itself has closed that.
+    @Test func theSwitchEndsABodyWithoutLength() async throws {
+        try await RelaySite.with(Self.ok("usual")) { site in
+            try await warm(site)
+            site.script.answers["/open"] = Self.usualHead + "X-Ends: yes\r\n\r\nbegun" + String(repeating: "~", count: 200) + "ended"
+            try await site.client.send("GET /open HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n")
+            _ = try await site.client.read(through: "begun")
+            #expect(try await site.server.command("network", "offline").status == 0)
+            #expect(try await !site.client.readToEnd().contains("0\r\n\r\n"))
+            let again = try await Curl.send("GET", "http://\(site.server.gateway)/open")
+            #expect(again.status == 504, "\(again)")
+            #expect(try await site.server.command("network", "auto").status == 0)
+        }
+    }
+
+    /// The end of a client's input is not the end of its exchange (RFC 9112 §9.6).
+    @Test(arguments: ["usual", "split", "other"], [false, true]) func aClientThatHasSentAllGetsItsAnswers(_ kind: String, isFollowed: Bool) async throws {
+        try await RelaySite.with(Self.ok("usual")) { site in
+            try await warm(site)
+            let answer = kind == "other" ? Self.ok("there").replacing("200 OK", with: "404 No") : Self.ok("there")
+            site.script.answers["/half"] = "~~" + (kind == "split" ? String(answer.prefix(30)) + "~" + answer.dropFirst(30) : answer)
+            let request = { (target: String) in "GET \(target) HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n" }
+            try await site.client.send(request("/half"))
+            if isFollowed { try await site.client.send(request("/next")) }
+            try await site.client.finish()
+            try await #expect(site.client.response().body == "there")
+            if isFollowed { try await #expect(site.client.response().body == "usual") }
+            _ = try await site.client.readToEnd()
+        }
+    }
+
     @Test func aClientThatLeavesHoldsUpNobody() async throws {
         try await RelaySite.with(Self.ok("usual")) { site in
             try await warm(site)
@@ -160,8 +215,8 @@ import Testing
             try await other.send("GET /left HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n")
             try await Task.sleep(for: .milliseconds(200))
             site.script.answers["/left"] = Self.ok("there")
-            await site.client.close()
-            try await #expect(other.response().body == "there")
+            try await site.client.reset()
+            try await #expect(other.response(within: .seconds(5)).body == "there")
             await other.close()
         }
     }

@@ -46,6 +46,43 @@ struct RelayTemplateTests {
         }
     }
 
+    /// A shorter head with a short body is another response, not the beginning of one.
+    @Test(arguments: ["", "ok", "[]", "{}", "8 bytes!"]) func aShorterHeadDiffersWhateverItsBody(_ body: String) throws {
+        let fields = ["Date: Fri, 27 Nov 2026 05:00:00 GMT", "ETag: \"1\"", "Content-Length: 5", "Connection: keep-alive", "X-Request-Id: 7"]
+        for last in fields {
+            let others = fields.filter { $0 != last } + [last]
+            let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n" + others.map { $0 + "\r\n" }.joined()
+            var reply: HTTPFields = [.cacheControl: "no-store"]
+            for line in others where !line.hasPrefix("Connection") && !line.hasPrefix("Content-Length") {
+                let parts = line.split(separator: ":", maxSplits: 1)
+                let name = try #require(HTTPField.Name(String(parts[0])))
+                reply.append(HTTPField(name: name, value: String(parts[1].dropFirst())))
+            }
+            let template = try #require(pattern(head + "\r\n", reply: reply))
+            let shorter = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n" + others.dropLast().map { $0 + "\r\n" }.joined()
+            #expect(result(template, shorter + "\r\n" + body) == "differs", "\(last)")
+        }
+    }
+
+    /// The path of a `Location` may differ in answers to writes; a URL may not.
+    @Test func aPathMayDifferInAnswersToWrites() throws {
+        let head = "HTTP/1.1 201 Created\r\nLocation: /notes/1\r\nContent-Length: 0\r\n\r\n"
+        let reply = ResponseHead(status: 201, fields: [.location: "/notes/1"])
+        let template = try #require(RelayTemplate(of: Array(head.utf8), answeredBy: reply, for: .write))
+        #expect(result(template, head.replacing("/notes/1", with: "/notes/22")) == #"0 0 keep ["Location: /notes/22"]"#)
+        for other in ["//notes/1", "http://elsewhere.test/", "notes/1"] {
+            #expect(result(template, head.replacing("/notes/1", with: other)) == "differs", "\(other)")
+        }
+        #expect(RelayTemplate(of: Array(head.utf8), answeredBy: reply) == nil)
+        let empty = "HTTP/1.1 204 No Content\r\nDate: Fri, 27 Nov 2026 05:00:00 GMT\r\n\r\n"
+        let none = ResponseHead(status: 204, fields: [.date: "Fri, 27 Nov 2026 05:00:00 GMT"])
+        #expect(try #require(RelayTemplate(of: Array(empty.utf8), answeredBy: none, for: .write)).isBodiless)
+        for status in [205, 206, 207, 303, 400, 500] {
+            let other = Array(head.replacing("201", with: "\(status)").utf8)
+            #expect(RelayTemplate(of: other, answeredBy: ResponseHead(status: status, fields: reply.fields), for: .write) == nil)
+        }
+    }
+
     @Test(arguments: [
         ("200 OK", "404 No"), ("Server: a", "Server: b"), ("Server: a\r\n", ""), ("Server: a", "Server: a\r\nSet-Cookie: s=1"),
         ("no-store", "max-age=60"), ("Content-Length: 5", "Transfer-Encoding: chunked"), ("Length: 5", "Length: +5"),

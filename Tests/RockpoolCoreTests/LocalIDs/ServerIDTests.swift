@@ -9,7 +9,7 @@ import Testing
     ) -> [String]? {
         var head = ResponseHead(status: 201)
         if let location { head.fields[.location] = location }
-        let found = ServerID.inAnswer(head, body: Array(body.utf8), to: post(target), resource: resource)
+        let found = ServerID.inAnswer(head, json: try? JSONValue.parse(Array(body.utf8)), to: post(target), resource: resource)
         return found.map { [$0.id.isNumber ? "#" + $0.id.text : $0.id.text, $0.url] }
     }
 
@@ -77,6 +77,6 @@ import Testing
     @Test func twoLocationsAreNone() {
         var fields: HTTPFields = [.location: "/v1/notes/1"]
         fields.append(HTTPField(name: .location, value: "/v1/notes/2"))
-        #expect(ServerID.inAnswer(ResponseHead(status: 201, fields: fields), body: [], to: post(), resource: nil) == nil)
+        #expect(ServerID.inAnswer(ResponseHead(status: 201, fields: fields), json: nil, to: post(), resource: nil) == nil)
     }
 }

@@ -134,7 +134,7 @@ extension World {
         let reply = answer
         soon(span, "answer") { world in
             let head = ResponseHead(status: reply.status, fields: reply.fields)
-            let mapping = ServerID.inAnswer(head, body: reply.body, to: journey.request, resource: nil).map {
+            let mapping = ServerID.inAnswer(head, json: try? JSONValue.parse(reply.body), to: journey.request, resource: nil).map {
                 ServerMapping(id: $0.id, url: $0.url)
             }
             world.outcome(.answered(head), reply.body, of: journey, mapping: journey.operation.localID == nil ? nil : mapping)

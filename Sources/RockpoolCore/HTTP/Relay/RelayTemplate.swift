@@ -195,10 +195,10 @@ extension RelayTemplate {
                 place += available
             case .free(let name, let role):
                 let start = place
+                let available = min(name.count, bytes.count - place)
+                for index in 0..<available where FieldByte.lowercased(bytes[place + index]) != name[index] { return .differs }
                 guard bytes.count - place > name.count else { return .incomplete }
-                guard PlainFields.isEqual(bytes, at: place, to: name), bytes[place + name.count] == UInt8(ascii: ":") else {
-                    return .differs
-                }
+                guard bytes[place + name.count] == UInt8(ascii: ":") else { return .differs }
                 place += name.count + 1
                 let value = place
                 while place < bytes.count, FieldByte.isValue(bytes[place]) { place += 1 }

@@ -9,7 +9,9 @@ package struct AnsweredWrite: Sendable {
     package var body: [UInt8]?
     package var answer: ResponseHead
     /// The answer's body; nil where it is not at hand, because it was streamed or is too large.
-    package var answerBody: [UInt8]?
+    package var answerBody: [UInt8]? { didSet { answerJSON = Self.json(answerBody) } }
+    /// The answer's body as JSON; nil if it is none.
+    package private(set) var answerJSON: JSONValue?
     /// The entity of the request; nil if it could not be determined.
     package var entity: EntityMatch?
     /// The declared condition of success; nil without one.
@@ -35,8 +37,11 @@ package struct AnsweredWrite: Sendable {
         self.body = body
         self.answer = answer
         self.answerBody = answerBody
+        answerJSON = Self.json(answerBody)
         self.entity = entity
     }
+
+    private static func json(_ body: [UInt8]?) -> JSONValue? { body.flatMap { try? JSONValue.parse($0) } }
 
     /// The kinds of effect that an answer reports.
     package enum Outcome: Hashable, Sendable {
@@ -76,10 +81,10 @@ package struct AnsweredWrite: Sendable {
 
     /// The answer's body as JSON; nil if it is not JSON, or the status says that it is no representation.
     package var answerValue: JSONValue? {
-        guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding),
-            let answerBody
-        else { return nil }
-        return (try? JSONValue.parse(answerBody)).flatMap { $0.object == nil ? nil : $0 }
+        guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding) else {
+            return nil
+        }
+        return answerJSON.flatMap { $0.object == nil ? nil : $0 }
     }
 
     /// True if the answer's body carries the id of the request's entity.
@@ -99,7 +104,7 @@ package struct AnsweredWrite: Sendable {
     /// another write.
     package var created: ServerMapping? {
         guard outcome == .applied, request.method == .post, entity?.action == nil, entity?.isItem != true else { return nil }
-        guard let answerBody = answerBody ?? (answer.fields.contains(.location) ? [] : nil) else { return nil }
-        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource, idsAreNumbers: idsAreNumbers)
+        guard answerBody != nil || answer.fields.contains(.location) else { return nil }
+        return ServerID.inAnswer(answer, json: answerJSON, to: request, resource: entity?.resource, idsAreNumbers: idsAreNumbers)
     }
 }

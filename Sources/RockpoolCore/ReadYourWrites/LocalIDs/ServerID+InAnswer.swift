@@ -11,13 +11,15 @@ extension ServerID {
     /// For a declared resource: the id in the path of `Location`, by the item template and at the same origin only; otherwise the string or
     /// integer at the resource's id pointer within its envelope. For an undeclared one: the segment of a `Location` directly below the
     /// request's path, otherwise member `id` of a JSON object. `request` is the request as it was sent.
-    /// - Parameter idsAreNumbers: true if the collection's ids are numbers: then one that only `Location` shows is one, if it reads as one.
+    /// - Parameters:
+    ///   - json: the body; nil if it is no JSON.
+    ///   - idsAreNumbers: true if the collection's ids are numbers: then one that only `Location` shows is one, if it reads as one.
     package static func inAnswer(
-        _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?, idsAreNumbers: Bool = false
+        _ head: ResponseHead, json: JSONValue?, to request: RequestHead, resource: Resource?, idsAreNumbers: Bool = false
     ) -> ServerMapping? {
         let templates = resource.map(ResourceTemplates.init)
         let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
-        let written = object.flatMap { pointer in (try? JSONValue.parse(body)).flatMap(pointer.get) }.flatMap(ServerID.init)
+        let written = object.flatMap { pointer in json.flatMap(pointer.get) }.flatMap(ServerID.init)
         if let path = head.fields.single(.location).flatMap({ sameOriginPath(in: $0, from: request) }),
             let text = idSegment(of: path, below: request, templates: templates).flatMap(\.percentDecoded), isAcceptable(text)
         {

@@ -286,7 +286,6 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         exchange.gateway = passage?.address
         if wire != .stream { (exchange.plain, exchange.plainWrite, exchange.early) = (arriving, arrivingWrite, early) }
         arrivingWrite = nil
-        for head in early?.interim ?? [] { sendInterim(head, exchange: number) }
         exchange.needsFreshConnection = wasLost
         (early, wasLost) = (nil, false)
         // A write accesses files and may run a merge: not on the event loop.

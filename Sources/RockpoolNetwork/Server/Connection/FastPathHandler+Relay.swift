@@ -53,11 +53,17 @@ extension FastPathHandler {
 
     /// Processes what was received while a relay answered.
     private func receiveHeld() {
-        guard held.readableBytes > 0, let context else { return }
-        let bytes = held
-        held = ByteBuffer()
-        connection.holdsBytes = false
-        receive(bytes, context: context)
+        guard let context else { return }
+        if held.readableBytes > 0 {
+            let bytes = held
+            held = ByteBuffer()
+            connection.holdsBytes = false
+            receive(bytes, context: context)
+        }
+        // The decoder gets nothing after the end of the input: what was held is before it.
+        guard relayed == nil, isInputEndHeld else { return }
+        isInputEndHeld = false
+        context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
 }
 
@@ -89,13 +95,19 @@ extension FastPathHandler: RelayClient {
         if isComplete, !takesMore { self.relayed?.isComplete = true } else { end(relayed, isComplete: isComplete) }
     }
 
-    func handOver(_ early: EarlyAnswer?) {
+    func sendInterim(_ head: ResponseHead) {
+        // Nobody has asked for 100 (RFC 9110 §10.1.1).
+        guard let context, head.status != 100 else { return }
+        WholeReply(head: head, framing: .bodiless).writeInterim(context: context, wire: .plain)
+    }
+
+    func handOver(_ early: EarlyAnswer) {
         guard let relayed, let context else { return }
         self.relayed = nil
         connection.requests -= 1
         connection.current = nil
         connection.timer.enter(.idle)
-        (connection.early, connection.wasLost) = (early, early?.isTaken ?? true)
+        (connection.early, connection.wasLost) = (early, early.isTaken)
         switch relayed.form {
         case .read(let request):
             let plain = PlainCopy(request, in: relayed.bytes, listener: listener, last: &lastCredential)

@@ -30,6 +30,8 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     var relayed: RelayedRequest?
     /// Bytes that were received while it runs.
     var held = ByteBuffer()
+    /// True if the client has closed its side meanwhile.
+    var isInputEndHeld = false
 
     init(_ connection: ConnectionHandler, on loop: any EventLoop) {
         self.connection = connection
@@ -57,6 +59,14 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         relayed?.exchange.cancel()
         relayed = nil
         context.fireChannelInactive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if relayed != nil, let event = event as? ChannelEvent, event == .inputClosed {
+            isInputEndHeld = true
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -207,6 +207,7 @@ extension DataStore {
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
         guard let collection = new.collection, !empty.isKnown else { return false }
+        if new.entityID != nil, try await knowsNothingRare() { return false }
         return try await reading { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))")
