@@ -180,12 +180,7 @@ package final class Engine: Sendable {
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
-        if let write = exchange.early?.write {
-            var context = write.context(of: exchange, trace)
-            let reply = await writes.conclude(write, context: &context)
-            trace = context.trace
-            return reply
-        }
+        if let write = exchange.early?.subject as? RelayedWrite { return await write.conclude(exchange, &trace) }
         if let page = setup.reply(to: exchange.request, &trace) { return page }
         if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
         if let purged = await purges.reply(to: exchange, &trace) { return purged }

@@ -70,7 +70,9 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for caller in 0..<8 {
                 group.addTask {
-                    for n in 0..<count { _ = try? await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [caller * 1000 + n]) } }
+                    for n in 0..<count {
+                        _ = try? await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [caller * 1000 + n]) }
+                    }
                 }
             }
         }

@@ -24,7 +24,8 @@ import Testing
         _ = try await store.lease(id: "1", now: time.now)
         #expect(store.rare.areAbsent)
         _ = try await store.finish(
-            id: "1", disposition: Disposition(state: .dead, reason: .rejected), result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)
+            id: "1", disposition: Disposition(state: .dead, reason: .rejected), result: nil, attempt: AttemptRecord(sent: .yes),
+            now: time.now)
         #expect(!store.rare.areAbsent)
         try await expect(false)
         _ = try await store.transition(id: "1", to: .superseded, reason: .discarded, from: [.dead], now: time.now)

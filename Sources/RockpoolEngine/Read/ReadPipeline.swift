@@ -126,7 +126,9 @@ package final class ReadPipeline: Sendable {
             return await fetchRange(for: &context, by: forwarding)
         }
         var key = context.fetchKey(varyingBy: forwarding.varyNames)
-        if let fetch = context.exchange.early?.takeLead(of: key) { return await lead(fetch, key: key, for: &context, by: forwarding) }
+        if let fetch = (context.exchange.early?.subject as? any FetchLead)?.takeLead(of: key) {
+            return await lead(fetch, key: key, for: &context, by: forwarding)
+        }
         if let reply = await assembled(for: &context, by: forwarding) { return reply }
         let mayFollow = RequestCollapsing.obstacleToFollowing(sent, hasBody: hasBody, wishes: wishes) == nil
         // Each iteration knows more of the fields by which the responses vary.

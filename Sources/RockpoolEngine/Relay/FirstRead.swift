@@ -5,7 +5,7 @@ import RockpoolStore
 import Synchronization
 
 /// One such read. Requests of the same key wait for its end, and look into the store then.
-package final class FirstRead: Sendable {
+package final class FirstRead: FetchLead {
     private let reads: ReadPipeline
     private let context: RequestContext
     private let key: FetchKey
@@ -42,7 +42,6 @@ package final class FirstRead: Sendable {
         fetch.giveUp()
     }
 
-    /// Hands the lead over to the pipeline, if it is about this key.
     func takeLead(of key: FetchKey) -> CoalescedFetch? { key == self.key ? takeFetch() : nil }
 
     /// Starts to store a response. False if the read pipeline has to treat it.

@@ -27,6 +27,16 @@ package final class RelayBasis: Sendable {
     init(_ request: OutboundRequest, plan: RoutePlan, trace: Trace) { (self.request, self.plan, self.trace) = (request, plan, trace) }
 }
 
+extension EarlyAnswer {
+    /// - Parameters:
+    ///   - head: as it was received; empty for a failure.
+    ///   - result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
+    package convenience init(to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?) {
+        self.init(
+            to: relay.basis.request.head, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result)
+    }
+}
+
 extension RequestHead {
     /// The head in the form of HTTP/1.1, without the blank line.
     var lines: ByteBuffer {

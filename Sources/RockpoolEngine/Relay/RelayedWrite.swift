@@ -5,7 +5,7 @@ package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// One such write, from its record on disk to the effects of its answer. What a relay cannot end, the pipeline does (`WritePipeline.conclude`).
+/// One such write, from its record on disk to the effects of its answer. What a relay cannot end, the write pipeline does (`conclude`).
 package final class RelayedWrite: Sendable {
     /// The longest time between the last response on a connection and a write that must not be sent twice. Servers close idle connections
     /// later than that, so such a write does not meet a connection that is being closed.
@@ -40,36 +40,51 @@ package final class RelayedWrite: Sendable {
 
     /// Records that the write is about to be sent (docs/outbox.md#live-writes).
     package func record() async {
-        let trace = await writes.record(write, at: passed.upstream)
+        let trace = await writes.traces.record(write, share: writes.share(of: write.operation.principal, at: passed.upstream))
         self.trace.withLock { $0 = trace }
         writes.upstreams.parents.noteWrite(to: passed.received.origin)
+    }
+
+    /// Ends the write if its answer has no effect on anything that is stored; false if `answered` must be called.
+    package func isAnswered(by head: ResponseHead) -> Bool {
+        guard let places, !head.fields.contains(.location), CacheGroups.invalidated(by: head, to: passed.received).isEmpty,
+            writes.cache.invalidateAbsent(places)
+        else { return false }
+        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+        end()
+        return true
     }
 
     /// Works the effects of the answer into the cache, and ends the record: the client gets its answer next.
     package func answered(by head: ResponseHead) async {
         writes.upstreams.parents.noteWrite(to: passed.received.origin)
-        if !isNoted(head) {
-            await writes.note(
-                head, to: passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: passed.plan,
-                identity: passed.identity)
-        }
+        await writes.liveEffects.note(
+            head, to: passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: passed.plan, identity: passed.identity)
         end()
-    }
-
-    /// Notes an answer whose only effect is on copies of known places, if there are no such copies; false otherwise.
-    private func isNoted(_ head: ResponseHead) -> Bool {
-        guard let places, !head.fields.contains(.location), CacheGroups.invalidated(by: head, to: passed.received).isEmpty else { return false }
-        return writes.cache.invalidateAbsent(places)
     }
 
     /// Ends the record without effects: the client has left, or nothing was sent.
     package func end() { writes.traces.end(trace.withLock { $0 }) }
 
-    /// The state in which the pipeline ends the exchange: the decisions are those that the write was sent by.
-    func context(of exchange: Exchange, _ trace: Trace) -> RequestContext {
+    /// Ends the exchange of a write that a relay could not end: by its answer, by sending it if it was not sent or may be repeated, or in the
+    /// outbox. The decisions are those that the write was sent by.
+    func conclude(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         var exchange = exchange
         exchange.request = passed.received
-        return RequestContext(
+        var context = RequestContext(
             exchange: exchange, trace: trace, plan: passed.plan, identity: passed.identity, permission: .go, wishes: WritePreferences())
+        context.trace.verdict = .pass
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
+        context.trace.record(
+            .routed(upstream: passed.upstream.name, category: passed.plan.category?.name, strategy: passed.plan.strategy))
+        context.trace.identity = passed.identity
+        defer { trace = context.trace }
+        var write = received
+        let whole = Spool.Whole(body)
+        do {
+            return try await writes.send(&write, body: whole, context: &context, upstream: passed.upstream)
+        } catch {
+            return writes.outboxFailed(error, body: whole, context: &context)
+        }
     }
 }

@@ -11,33 +11,43 @@ extension Relays {
     package func relay(of write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Relay? {
         guard !writeRules.isEmpty else { return nil }
         let span = bytes.readableBytesUInt8Span
-        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), listener)
+        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), at: listener)
         guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
         guard isValid(rule.validity, of: rule.passed.plan) else {
             writeRules.forget(hash)
             return nil
         }
-        let operation = rule.passed.write.operation
-        guard writes.isFree(for: operation, at: rule.passed.upstream), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
+        guard isFree(for: rule.passed), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
             let body = bytes.getSlice(at: bytes.readerIndex + write.body.lowerBound, length: write.body.count)
         else { return nil }
         // The receive buffer is soon reused.
         let kept = ByteBuffer(bytes: body.readableBytesView)
-        guard writes.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received, by: rule.passed.plan) == nil else { return nil }
+        guard rule.passed.plan.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received) == nil else { return nil }
         return rule.relay(of: kept, by: writes, now: now())
+    }
+
+    /// True if nothing can be before the next write like `passed`: the outbox is empty, and no earlier attempt is under way in its lane.
+    private func isFree(for passed: PassedWrite) -> Bool {
+        let (operation, upstream, notifier) = (passed.operation, passed.upstream.name, writes.notifier)
+        return writes.data.isKnownEmpty && writes.upstreams.isTrusted(passed.upstream) && writes.upstreams.isReachable(passed.upstream)
+            && !notifier.laneHolds.holds(
+                upstream: upstream, lane: operation.lane, forProved: writes.credentials.isProved(operation.principal), now: now())
+            && !notifier.effectsUnderWay.contains(upstream: upstream, lane: operation.lane, principal: operation.principal)
     }
 
     /// Learns from a write that was sent while its client waited.
     func learnWrite(_ passed: PassedWrite, of exchange: Exchange, as plain: PlainWriteCopy, _ reply: Reply, since moment: UInt64) {
         guard mayRelay(passed.request, by: passed.plan, of: exchange), passed.plan.queueable else { return }
-        let hash = Self.hash(plain.before.span, plain.after.span, plain.listener)
+        let hash = Self.hash(plain.before.span, plain.after.span, at: plain.listener)
         let validity = validity(since: moment, keys: [Self.place], credential: passed.identity.credential)
         if let known = writeRules[hash], isValid(known.validity, of: known.passed.plan), known.passed.isAlike(passed) {
             // Without an answer on a relay's connection there is nothing to learn.
             guard let early = exchange.early, early.isTaken else { return }
             // The representation that a PUT may be answered with is read.
             if passed.received.method == .put, MediaType.isJSON(reply.head.fields) { return }
-            if let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: .write) { known.learn(template, validity: validity) }
+            if let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: .write) {
+                known.learn(template, validity: validity)
+            }
             return
         }
         let rule = WriteRule(
@@ -58,7 +68,7 @@ extension Relays {
     /// Any key, so that a change of the configuration ends a rule.
     private static let place = "writes"
 
-    private static func hash(_ before: Span<UInt8>, _ after: Span<UInt8>, _ listener: String) -> Int {
+    private static func hash(_ before: Span<UInt8>, _ after: Span<UInt8>, at listener: String) -> Int {
         var hasher = Hasher()
         hasher.combine(listener)
         for part in [0, 1] {

@@ -27,7 +27,8 @@ package final class Relays: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
-        reads: ReadPipeline, writes: WritePipeline, active: ActiveConfiguration, ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
+        reads: ReadPipeline, writes: WritePipeline, active: ActiveConfiguration, ring: ExchangeRing,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
         (self.overlay, self.reads, self.writes, self.active, self.ring, self.now) = (overlay, reads, writes, active, ring, now)

@@ -36,7 +36,7 @@ final class WriteRule: Sendable {
     ) {
         (self.passed, self.isLocalClient, self.places) = (passed, isLocalClient, places)
         basis = RelayBasis(passed.request, plan: passed.plan, trace: trace)
-        fingerprint = WriteFingerprint(passed.write.operation.request)
+        fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         (before, after, listener) = (plain.before, plain.after, plain.listener)
         lines = passed.unkeyed.lines
@@ -56,11 +56,11 @@ final class WriteRule: Sendable {
 
     /// True for a write with this head, but for the length of its body.
     func isFor(_ write: PlainWrite, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Bool {
-        listener == self.listener && isLocalClient == self.isLocalClient && isEqual(bytes, write.before, before)
-            && isEqual(bytes, write.after, after)
+        listener == self.listener && isLocalClient == self.isLocalClient && isEqual(bytes, at: write.before, to: before)
+            && isEqual(bytes, at: write.after, to: after)
     }
 
-    private func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, _ expected: [UInt8]) -> Bool {
+    private func isEqual(_ bytes: Span<UInt8>, at range: Range<Int>, to expected: [UInt8]) -> Bool {
         guard range.count == expected.count else { return false }
         for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
         return true
@@ -72,13 +72,12 @@ final class WriteRule: Sendable {
             defer { learned.usedAt = now }
             return (learned.templates, learned.usedAt)
         }
-        var write = passed.write
+        var write = ReceivedWrite(operation: passed.operation, head: passed.head, body: .bytes(body), mustWait: false)
         write.operation.id = UUIDv7.make(at: now)
         write.operation.idempotencyKey = UUIDv7.make(at: now)
         let bytes = Array(body.readableBytesView)
         write.operation.body = .inline(bytes)
         write.operation.fingerprint = fingerprint.of(bytes)
-        write.body = .bytes(body)
         let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= Self.pause, of: writes)
         return Relay(
             basis: basis, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil, write: relayed)

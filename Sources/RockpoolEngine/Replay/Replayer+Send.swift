@@ -53,7 +53,8 @@ extension Replayer {
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
             mapping = await lookup.created(
-                by: head, json: try? JSONValue.parse(received), to: outgoing.head, resource: outgoing.resource, partition: operation.principal)
+                by: head, json: try? JSONValue.parse(received), to: outgoing.head, resource: outgoing.resource,
+                partition: operation.principal)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
     }

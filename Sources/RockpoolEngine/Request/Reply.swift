@@ -1,5 +1,7 @@
 // The response to a client, and what it reports when it has been sent (docs/architecture.md#journeys).
+import HTTPTypes
 package import RockpoolCore
+import RockpoolStore
 
 /// The response to the client.
 package struct Reply: Sendable {
@@ -34,4 +36,29 @@ struct PassedRead: Sendable {
     let identity: Identity
     /// True if the response is stored now; false if it is not, and the next one will not be either.
     let isStored: Bool
+}
+
+/// A live write that was answered in the usual way: nothing about it but the write itself decided how it was treated.
+struct PassedWrite: Sendable {
+    /// As it was sent.
+    let request: OutboundRequest
+    /// The request as the pipeline works with it.
+    let received: RequestHead
+    let plan: RoutePlan
+    let identity: Identity
+    let upstream: Upstream
+    /// The operation that it would have become.
+    let operation: QueuedWriteDraft
+    /// Its head, before fields are added for its upstream.
+    let head: RequestHead
+
+    /// The head as it was sent, without the operation's key.
+    var unkeyed: RequestHead {
+        var head = request.head
+        for name in [upstream.idempotency.name, .contentLength] { head.fields[values: name] = [] }
+        return head
+    }
+
+    /// True for a write that was treated in the same way.
+    func isAlike(_ other: PassedWrite) -> Bool { plan == other.plan && identity == other.identity && unkeyed == other.unkeyed }
 }

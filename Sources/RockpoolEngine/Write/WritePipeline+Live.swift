@@ -26,7 +26,7 @@ extension WritePipeline {
             return nil
         }
         var reply = await relay(answer, to: head, body: bytes(of: draft), sentAt: sentAt, context: &context)
-        reply.passedWrite = PassedWrite(draft, sentAs: answer.request, in: context, to: upstream)
+        reply.passedWrite = draft.passed(as: answer.request, in: context, to: upstream)
         return reply
     }
 
@@ -79,26 +79,6 @@ extension WritePipeline {
         return (answer, Array(bytes.readableBytesView), false)
     }
 
-    /// Works the effects of an answer with a body that nothing depends on into the cache.
-    /// - Parameter request: the request as the pipeline works with it.
-    func note(
-        _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Timestamp, plan: RoutePlan, identity: Identity
-    ) async {
-        await reads.updates.invalidate(after: answer, to: request)
-        var write = AnsweredWrite(request: request, body: body, answer: answer, answerBody: nil)
-        write.success = plan.success
-        await note(write, length: Int64(body.count), sentAt: sentAt, plan: plan, identity: identity)
-    }
-
-    /// - Parameter length: of the request's body, if that is not at hand.
-    private func note(_ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity) async {
-        await effects.note(write, partition: identity.partition, sentAt: sentAt)
-        guard let upstream = plan.upstream?.name, plan.entity?.resource == nil else { return }
-        notifier.overlay.files.note(
-            write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
-            principal: identity.principal, at: now())
-    }
-
     /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
     /// - Parameters:
     ///   - request: the request as it was sent.
@@ -119,7 +99,8 @@ extension WritePipeline {
         {
             write.take(await upstreams.item(after: request, at: upstream))
         }
-        await note(write, length: context.exchange.bodyLength ?? 0, sentAt: sentAt, plan: context.plan, identity: context.identity)
+        await liveEffects.note(
+            write, length: context.exchange.bodyLength ?? 0, sentAt: sentAt, plan: context.plan, identity: context.identity)
         if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
             await identities.end(context.identity, at: upstream)
         }

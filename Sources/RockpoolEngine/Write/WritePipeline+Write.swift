@@ -29,7 +29,7 @@ extension WritePipeline {
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
-                if let obstacle = obstacle(in: spooled, for: context) {
+                if case .inline(let bytes) = spooled.stored, let obstacle = context.plan.obstacle(in: bytes, of: context.request) {
                     return await passUnqueued(spooled, because: obstacle, for: &context)
                 }
                 return await write(&context, body: spooled, upstream: upstream)
@@ -40,18 +40,6 @@ extension WritePipeline {
         } catch {
             return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), context: &context)
         }
-    }
-
-    /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
-    private func obstacle(in body: Spool.Whole, for context: RequestContext) -> QueueObstacle? {
-        guard case .inline(let bytes) = body.stored else { return nil }
-        return obstacle(in: bytes, of: context.request, by: context.plan)
-    }
-
-    func obstacle(in body: [UInt8], of request: RequestHead, by plan: RoutePlan) -> QueueObstacle? {
-        if plan.route?.queue == .always { return nil }
-        let obstacle = QueueObstacle.of(request, body: body)
-        return obstacle == .graphQL && plan.route?.isReadByBody == true ? nil : obstacle
     }
 
     func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
@@ -92,13 +80,8 @@ extension WritePipeline {
         if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
             draft.condition = await ownWrites.knownETag(for: context)
         }
-        draft.trace = await record(draft, at: upstream)
+        draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
         return try await send(&draft, body: body, context: &context, upstream: upstream)
-    }
-
-    /// Records that a write is about to be sent.
-    func record(_ draft: ReceivedWrite, at upstream: Upstream) async -> LiveWriteTrace? {
-        await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
     }
 
     /// Sends a write that is recorded, and ends its record. It is queued if it gets no answer.
@@ -237,7 +220,7 @@ extension WritePipeline {
 
     /// Returns the share of the outbox that a write of `principal` counts against, by the proofs known now
     /// (docs/reference/behaviour.md#shares).
-    private func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
+    func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
         OutboxShare(
             principal: principal, isProved: credentials.isProved(principal),
             takesCredentials: data.takesCredentials(upstream.name) || !upstream.isDeclared)
@@ -354,5 +337,14 @@ extension Reply {
         var reply = self
         reply.head.fields[.rockpoolState] = "\(state); held=\(holder)"
         return reply
+    }
+}
+
+extension RoutePlan {
+    /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
+    func obstacle(in body: [UInt8], of request: RequestHead) -> QueueObstacle? {
+        if route?.queue == .always { return nil }
+        let obstacle = QueueObstacle.of(request, body: body)
+        return obstacle == .graphQL && route?.isReadByBody == true ? nil : obstacle
     }
 }

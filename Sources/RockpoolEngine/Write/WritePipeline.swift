@@ -22,6 +22,7 @@ package final class WritePipeline: Sendable {
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
     let traces: LiveTraces
+    let liveEffects: LiveEffects
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
@@ -44,5 +45,6 @@ package final class WritePipeline: Sendable {
         self.logger = logger
         self.now = now
         traces = LiveTraces(data: data, logger: logger)
+        liveEffects = LiveEffects(updates: reads.updates, effects: effects, files: notifier.overlay.files, now: now)
     }
 }

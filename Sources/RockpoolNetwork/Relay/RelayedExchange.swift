@@ -208,12 +208,14 @@ final class RelayedExchange {
     /// Works the effects of a write into the cache, then relays its answer.
     private func note(_ write: RelayedWrite, by match: RelayTemplate.Match, of template: RelayTemplate) {
         guard let fields = template.fields(of: match, in: pending.readableBytesUInt8Span) else { return parse() }
+        let head = ResponseHead(status: template.status, fields: fields)
+        if write.isAnswered(by: head) { return begin(match, of: template) }
         phase = .noting
         let isWhole = template.isBodiless || match.length.map { pending.readableBytes >= match.headLength + Int($0) } ?? false
         if !isWhole { connection.pause() }
         let me = NIOLoopBound(self, eventLoop: executor.loop)
         Task(executorPreference: executor) {
-            await write.answered(by: ResponseHead(status: template.status, fields: fields))
+            await write.answered(by: head)
             me.value.noted(match, of: template)
         }
     }

@@ -136,9 +136,7 @@ package final class DataStore: Sendable {
         self.settings = settings
         self.clock = clock
         self.logger = logger
-        self.lock = lock
-        self.database = database
-        self.footprint = footprint
+        (self.lock, self.database, self.footprint) = (lock, database, footprint)
         reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
         lanes = FileLanes(label: "rockpool.data.files")
         let hadKey = FileStatus.of("\(directory)/install-key") != nil

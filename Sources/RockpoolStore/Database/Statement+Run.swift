@@ -33,7 +33,9 @@ extension Statement {
         case .string(let text):
             var text = text
             return text.withUTF8 { bytes in
-                unsafe bytes.withMemoryRebound(to: CChar.self) { unsafe sqlite3_bind_text(handle, place, $0.baseAddress, CInt($0.count), copied) }
+                unsafe bytes.withMemoryRebound(to: CChar.self) {
+                    unsafe sqlite3_bind_text(handle, place, $0.baseAddress, CInt($0.count), copied)
+                }
             }
         case .blob(let data):
             return unsafe data.withUnsafeBytes { bytes in

@@ -190,7 +190,9 @@ import Testing
     }
 
     /// The end of a client's input is not the end of its exchange (RFC 9112 §9.6).
-    @Test(arguments: ["usual", "split", "other"], [false, true]) func aClientThatHasSentAllGetsItsAnswers(_ kind: String, isFollowed: Bool) async throws {
+    @Test(arguments: ["usual", "split", "other"], [false, true]) func aClientThatHasSentAllGetsItsAnswers(
+        _ kind: String, isFollowed: Bool
+    ) async throws {
         try await RelaySite.with(Self.ok("usual")) { site in
             try await warm(site)
             let answer = kind == "other" ? Self.ok("there").replacing("200 OK", with: "404 No") : Self.ok("there")

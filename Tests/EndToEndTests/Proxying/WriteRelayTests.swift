@@ -25,7 +25,8 @@ import Testing
     }
 
     private static func plain(_ head: MessageHead) -> [String] {
-        head.fields.filter { !["x-request-id", "date", "location", "via", "etag"].contains($0.name) }.map { "\($0.name): \($0.value)" }.sorted()
+        head.fields.filter { !["x-request-id", "date", "location", "via", "etag"].contains($0.name) }.map { "\($0.name): \($0.value)" }
+            .sorted()
     }
 
     @Test func aRelayedWriteIsTheSameAsAnyOther() async throws {
@@ -51,8 +52,9 @@ import Testing
             // The origin gets the same lines, and a key for each write.
             let writes = site.script.requests("POST /notes")
             let lines = { (text: String, isKey: Bool) in
-                Set(text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex).split(separator: "\r\n")
-                    .map { $0.lowercased() }.filter { $0.hasPrefix("idempotency-key") == isKey && !$0.hasPrefix("content-length") })
+                Set(
+                    text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex).split(separator: "\r\n")
+                        .map { $0.lowercased() }.filter { $0.hasPrefix("idempotency-key") == isKey && !$0.hasPrefix("content-length") })
             }
             #expect(Set(writes.map { lines($0, false) }).count == 1, "\(writes.prefix(3))")
             let keys = writes.flatMap { lines($0, true) }
@@ -104,7 +106,8 @@ import Testing
     private static func answer(by chance: inout Chance) -> String {
         func one(_ values: String...) -> String { values.randomElement(using: &chance) ?? "" }
         let status = one(
-            "201 Created", "201 Created", "201 Created", "200 OK", "204 No Content", "202 Later", "207 Parts", "303 See", "400 Bad", "404 No",
+            "201 Created", "201 Created", "201 Created", "200 OK", "204 No Content", "202 Later", "207 Parts", "303 See", "400 Bad",
+            "404 No",
             "409 Conflict", "500 Broken")
         let body = status.hasPrefix("204") ? "" : one("{}", "{}", "[1,2]", "text", "")
         var head = "HTTP/1.1 \(status)\r\nContent-Type: \(one("application/json", "application/json", "text/plain"))\r\n"

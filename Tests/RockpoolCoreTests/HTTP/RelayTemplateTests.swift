@@ -48,7 +48,9 @@ struct RelayTemplateTests {
 
     /// A shorter head with a short body is another response, not the beginning of one.
     @Test(arguments: ["", "ok", "[]", "{}", "8 bytes!"]) func aShorterHeadDiffersWhateverItsBody(_ body: String) throws {
-        let fields = ["Date: Fri, 27 Nov 2026 05:00:00 GMT", "ETag: \"1\"", "Content-Length: 5", "Connection: keep-alive", "X-Request-Id: 7"]
+        let fields = [
+            "Date: Fri, 27 Nov 2026 05:00:00 GMT", "ETag: \"1\"", "Content-Length: 5", "Connection: keep-alive", "X-Request-Id: 7",
+        ]
         for last in fields {
             let others = fields.filter { $0 != last } + [last]
             let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n" + others.map { $0 + "\r\n" }.joined()

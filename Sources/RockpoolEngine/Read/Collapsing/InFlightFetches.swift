@@ -178,6 +178,12 @@ final class CoalescedFetch: Sendable {
     }
 }
 
+/// Who leads a fetch before the pipeline does.
+protocol FetchLead: Sendable {
+    /// Hands the lead over, once, if it is about this key.
+    func takeLead(of key: FetchKey) -> CoalescedFetch?
+}
+
 /// The outcome of a fetch, and its steps for the leader's trace.
 struct FetchReport: Sendable {
     /// No response to share: the store is read again.

@@ -204,6 +204,14 @@ extension DataStore {
         }
     }
 
+    /// True if no operation is dead, in conflict, or open and about a whole collection.
+    package func knowsNothingRare() async throws -> Bool {
+        if rare.areAbsent { return true }
+        guard rare.mayLook else { return false }
+        try await reading { try self.rare.look(in: $0) }
+        return rare.areAbsent
+    }
+
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
         guard let collection = new.collection, !empty.isKnown else { return false }

@@ -16,7 +16,9 @@ package struct PlainWrite: Sendable {
 
     /// Parses the request at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
-        guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0, $0) }) else { return nil }
+        guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0, $0) }) else {
+            return nil
+        }
         let end = min(bytes.count, FastPathRequest.byteLimit, Int(clamping: limits.headBytes.bytes))
         var scan = PlainScan(end: end, index: method.count)
         guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }

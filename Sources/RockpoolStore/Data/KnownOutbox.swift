@@ -1,8 +1,27 @@
-// The knowledge that no operation is of the kinds that few outboxes have, so that a write that is queued asks no database for them
-// (docs/outbox.md#lanes).
+// What is known of the outbox without a read: that nothing waits in it, or nothing of the kinds that few outboxes have
+// (docs/outbox.md#live-writes, docs/outbox.md#lanes).
 import GRDB
 import RockpoolCore
 import Synchronization
+
+/// Remembers that the outbox was found without open operations: while it is known, a live write asks no database for earlier ones.
+final class EmptyOutbox: Sendable {
+    private let taken = Atomic(0)
+    /// The value of `taken` before the read that found none.
+    private let emptyAt = Atomic(-1)
+
+    /// True if no operation was taken since the outbox was found empty.
+    var isKnown: Bool { emptyAt.load(ordering: .acquiring) == taken.load(ordering: .acquiring) }
+
+    /// The mark of a read that begins now.
+    var mark: Int { taken.load(ordering: .acquiring) }
+
+    /// Records that a read with this mark has found no open operation.
+    func note(at mark: Int) { emptyAt.store(mark, ordering: .releasing) }
+
+    /// Records that an operation may have been taken. Call it after the commit, and before the write is acknowledged.
+    func noteTaken() { taken.add(1, ordering: .acquiringAndReleasing) }
+}
 
 /// Remembers that no operation is dead or in conflict, and that no open one is about a whole collection.
 final class RareOperations: Sendable {
@@ -13,13 +32,9 @@ final class RareOperations: Sendable {
     private let isMade = Atomic(false)
     private let nextLook = Mutex(ContinuousClock.now)
 
-    /// SQL for a row of `op` that is such an operation.
-    private static func condition(_ row: String) -> String {
-        """
-        (\(row)state IN ('dead', 'conflicted')
-            OR \(row)entity_type IS NOT NULL AND \(row)entity_id IS NULL AND \(row)state NOT IN (\(OperationRow.endedStates)))
-        """
-    }
+    private static let ended = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    private static let isStuck = "state IN ('dead', 'conflicted')"
+    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND state NOT IN (\(ended))"
 
     /// Watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
@@ -32,7 +47,9 @@ final class RareOperations: Sendable {
         for event in ["INSERT", "UPDATE OF state, entity_type, entity_id"] {
             try db.execute(
                 sql: """
-                    CREATE TEMP TRIGGER rare_\(event.prefix(6).lowercased()) AFTER \(event) ON main.op WHEN \(Self.condition("new."))
+                    CREATE TEMP TRIGGER rare_\(event.prefix(6).lowercased()) AFTER \(event) ON main.op
+                    WHEN EXISTS (SELECT 1 FROM (SELECT new.state AS state, new.entity_type AS entity_type, new.entity_id AS entity_id)
+                        WHERE \(Self.isStuck) OR \(Self.isWide))
                     BEGIN SELECT note_rare(); END
                     """)
         }
@@ -61,19 +78,13 @@ final class RareOperations: Sendable {
         let rare = try Bool.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT EXISTS (SELECT 1 FROM op WHERE state IN ('dead', 'conflicted')) OR EXISTS (SELECT 1 FROM op
-                        WHERE entity_type IS NOT NULL AND entity_id IS NULL AND state NOT IN (\(OperationRow.endedStates)))
+                    SELECT EXISTS (SELECT 1 FROM op WHERE \(Self.isStuck)) OR EXISTS (SELECT 1 FROM op WHERE \(Self.isWide))
                     """))
         if rare == false { absentAt.store(mark, ordering: .releasing) }
     }
 }
 
 extension DataStore {
-    /// True if no operation is dead, in conflict, or open and about a whole collection.
-    package func knowsNothingRare() async throws -> Bool {
-        if rare.areAbsent { return true }
-        guard rare.mayLook else { return false }
-        try await reading { try self.rare.look(in: $0) }
-        return rare.areAbsent
-    }
+    /// True if it is known that the outbox has no open operation.
+    package var isKnownEmpty: Bool { empty.isKnown }
 }

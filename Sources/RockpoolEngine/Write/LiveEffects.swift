@@ -1,0 +1,30 @@
+// The effects of a live write's answer on what is stored (docs/outbox.md#effects).
+import RockpoolCore
+
+/// Works answered live writes into the cache and the listings of files.
+struct LiveEffects: Sendable {
+    let updates: EntryUpdates
+    let effects: OwnWriteEffects
+    let files: FileOverlay
+    let now: @Sendable () -> Timestamp
+
+    /// Notes an answer with a body that nothing depends on, and invalidates what it makes out of date.
+    /// - Parameter request: the request as the pipeline works with it.
+    func note(
+        _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Timestamp, plan: RoutePlan, identity: Identity
+    ) async {
+        await updates.invalidate(after: answer, to: request)
+        var write = AnsweredWrite(request: request, body: body, answer: answer, answerBody: nil)
+        write.success = plan.success
+        await note(write, length: Int64(body.count), sentAt: sentAt, plan: plan, identity: identity)
+    }
+
+    /// - Parameter length: of the request's body, if that is not at hand.
+    func note(_ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity) async {
+        await effects.note(write, partition: identity.partition, sentAt: sentAt)
+        guard let upstream = plan.upstream?.name, plan.entity?.resource == nil else { return }
+        files.note(
+            write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
+            principal: identity.principal, at: now())
+    }
+}
