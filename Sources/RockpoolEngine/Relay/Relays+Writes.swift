@@ -9,14 +9,7 @@ extension Relays {
     ///
     /// - Parameter bytes: Readable from the request's first byte on.
     package func relay(of write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Relay? {
-        guard !writeRules.isEmpty else { return nil }
-        let span = bytes.readableBytesUInt8Span
-        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), at: listener)
-        guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
-        guard isValid(rule.validity, of: rule.passed.plan) else {
-            writeRules.forget(hash)
-            return nil
-        }
+        guard let rule = rule(for: write, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
         guard isFree(for: rule.passed), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
             let body = bytes.getSlice(at: bytes.readerIndex + write.body.lowerBound, length: write.body.count)
         else { return nil }
@@ -24,6 +17,21 @@ extension Relays {
         let kept = ByteBuffer(bytes: body.readableBytesView)
         guard rule.passed.plan.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received) == nil else { return nil }
         return rule.relay(of: kept, by: writes, now: now())
+    }
+
+    /// True if a plain write may be relayed once its body has arrived.
+    package func expects(_ write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Bool {
+        rule(for: write, in: bytes, at: listener, isLocalClient: isLocalClient) != nil
+    }
+
+    private func rule(for write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> WriteRule? {
+        guard !writeRules.isEmpty else { return nil }
+        let span = bytes.readableBytesUInt8Span
+        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), at: listener)
+        guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
+        if isValid(rule.validity, of: rule.passed.plan) { return rule }
+        writeRules.forget(hash)
+        return nil
     }
 
     /// True if nothing can be before the next write like `passed`: the outbox is empty, and no earlier attempt is under way in its lane.

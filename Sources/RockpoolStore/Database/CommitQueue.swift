@@ -53,7 +53,7 @@ final class CommitQueue: Sendable {
     /// The longest time in milliseconds that a job waits for others which are likely to follow.
     private static let gathering = 1
     /// The number of jobs in a group from which on as many are expected in the next one.
-    private static let manyCount = 4
+    private static let manyCount = 8
     /// The number of jobs that are not held any longer.
     private static let lingerCount = 64
 

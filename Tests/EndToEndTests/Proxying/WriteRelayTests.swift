@@ -63,6 +63,39 @@ import Testing
         }
     }
 
+    /// Many clients send head and body by themselves.
+    @Test(arguments: [0, 3]) func theBodyMayFollowItsHead(_ beginning: Int) async throws {
+        try await RelaySite.with(Self.usual) { site in
+            let head =
+                "POST /notes HTTP/1.1\r\nHost: \(site.server.gateway)\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n"
+            func send(_ body: String) async throws {
+                try await site.client.send(head + body.prefix(beginning))
+                try await Task.sleep(for: .milliseconds(10))
+                try await site.client.send(String(body.dropFirst(beginning)))
+                let reply = MessageHead(try await site.client.read(through: "\r\n\r\n"))
+                #expect(reply.status == 201, "\(reply)")
+                _ = try await site.client.read(through: "0\r\n\r\n")
+                #expect(site.script.requests.last?.hasSuffix(body) == true)
+            }
+            for number in 10..<30 { try await send("{\"round\":\(number)}") }
+            #expect(try await site.relays() > 10)
+            // A slow one takes the full path.
+            try await site.client.send(head + "{")
+            try await Task.sleep(for: .milliseconds(400))
+            try await site.client.send("\"round\":77}")
+            #expect(MessageHead(try await site.client.read(through: "\r\n\r\n")).status == 201)
+            _ = try await site.client.read(through: "0\r\n\r\n")
+            // One that never gets its body is refused, and not sent.
+            let count = site.script.requests.count
+            try await site.client.send(head + "{")
+            try await Task.sleep(for: .milliseconds(50))
+            try await site.client.finish()
+            _ = try await site.client.readToEnd()
+            #expect(site.script.requests.count == count)
+            #expect(try await site.server.operations().isEmpty)
+        }
+    }
+
     /// Whatever the origin answers, the reply, what reads get afterwards, and the number of requests are those of the full path.
     @Test(arguments: 1...4) func everyAnswerIsTreatedAsOnTheFullPath(_ seed: UInt64) async throws {
         let upstream: JSONValue = ["idempotency": ["max_processing": "300ms"]]

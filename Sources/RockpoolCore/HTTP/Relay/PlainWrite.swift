@@ -1,7 +1,7 @@
 // Recognises, without copying, a small write that may be sent by a relay (docs/architecture.md#relays; RFC 9112 §2–§6).
 
-/// One complete, strictly well-formed `POST`, `PUT` or `PATCH` over HTTP/1.1 with its whole body, as offsets into the received bytes. It has no
-/// condition, and no field that changes how it is treated (`PlainFields`), but for its type and its length.
+/// One strictly well-formed head of `POST`, `PUT` or `PATCH` over HTTP/1.1, as offsets into the received bytes, and the place of its body. It has
+/// no condition, and no field that changes how it is treated (`PlainFields`), but for its type and its length.
 ///
 /// Requests that are equal `before` and `after` the value of `Content-Length` differ in nothing but their bodies.
 package struct PlainWrite: Sendable {
@@ -12,9 +12,10 @@ package struct PlainWrite: Sendable {
     package let before: Range<Int>
     /// The head from the end of that value on, with the blank line.
     package let after: Range<Int>
+    /// The body. Many clients send it by itself, so that it may follow later.
     package let body: Range<Int>
 
-    /// Parses the request at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
+    /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
         guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0, $0) }) else {
             return nil
@@ -45,7 +46,7 @@ package struct PlainWrite: Sendable {
             case .ifNoneMatch, .ifModifiedSince, .range: return nil
             }
         }
-        guard hasHost, let length, bytes.count - scan.index >= length.number else { return nil }
+        guard hasHost, let length else { return nil }
         before = 0..<length.value.lowerBound
         after = length.value.upperBound..<scan.index
         body = scan.index..<(scan.index + length.number)

@@ -19,9 +19,19 @@ extension FastPathHandler {
         return true
     }
 
-    /// Sends a plain write by a relay, if there is one and a connection for it.
+    /// Sends a plain write by a relay, if there is one and a connection for it; or waits for the rest of its body.
     func beginsRelay(of write: PlainWrite, in bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
-        guard keepsPath, connection.mayAnswerAtOnce(context: context), write.length == bytes.readableBytes,
+        guard keepsPath, connection.mayAnswerAtOnce(context: context) else { return false }
+        if write.length > bytes.readableBytes {
+            guard
+                engine.relays.expects(
+                    write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel))
+            else { return false }
+            let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+            partial = (bytes, context.eventLoop.scheduleTask(in: Self.patience) { me.value.decodePartial() })
+            return true
+        }
+        guard write.length == bytes.readableBytes,
             let relay = engine.relays.relay(
                 of: write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
             let sent = relay.write,
@@ -31,6 +41,22 @@ extension FastPathHandler {
         else { return false }
         begin(relay, on: way, of: .write(write), in: bytes, context: context)
         return true
+    }
+
+    /// The time after which a slow body takes the full path, where its rate is watched.
+    private static let patience = TimeAmount.milliseconds(200)
+
+    func takePartial() -> ByteBuffer? {
+        guard let (bytes, limit) = partial else { return nil }
+        partial = nil
+        limit.cancel()
+        return bytes
+    }
+
+    /// Lets a write take the full path, because the rest of its body may not come.
+    func decodePartial() {
+        guard let context, let bytes = takePartial() else { return }
+        decode(bytes, after: nil, endsWithBody: false, context: context)
     }
 
     private func begin(

@@ -30,6 +30,10 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     var relayed: RelayedRequest?
     /// Bytes that were received while it runs.
     var held = ByteBuffer()
+    /// A write that is to be relayed, without the end of its body.
+    var partial: (bytes: ByteBuffer, limit: Scheduled<Void>)?
+    /// Bytes of a plain write's body that the decoder is still to receive; nil if that is not known.
+    private var bodyLeft: Int?
     /// True if the client has closed its side meanwhile.
     var isInputEndHeld = false
 
@@ -50,7 +54,11 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        guard relayed != nil else { return receive(bytes, context: context) }
+        guard relayed != nil else {
+            guard var whole = takePartial() else { return receive(bytes, context: context) }
+            whole.writeBuffer(&bytes)
+            return receive(whole, context: context)
+        }
         held.writeBuffer(&bytes)
         connection.holdsBytes = true
     }
@@ -58,10 +66,13 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     func channelInactive(context: ChannelHandlerContext) {
         relayed?.exchange.cancel()
         relayed = nil
+        _ = takePartial()
         context.fireChannelInactive()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // The rest of a body may not come any more.
+        decodePartial()
         if relayed != nil, let event = event as? ChannelEvent, event == .inputClosed {
             isInputEndHeld = true
         } else {
@@ -105,7 +116,11 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
                 if beginsRelay(of: write, in: bytes, context: context) { return }
                 connection.arrivingWrite = PlainWriteCopy(write, in: bytes, listener: listener)
                 endsWithBody = write.length == bytes.readableBytes
+                bodyLeft = write.length > bytes.readableBytes ? write.length - bytes.readableBytes : nil
             }
+        } else if let left = bodyLeft {
+            endsWithBody = left == bytes.readableBytes
+            bodyLeft = left > bytes.readableBytes ? left - bytes.readableBytes : nil
         }
         decode(bytes, after: plain, endsWithBody: endsWithBody, context: context)
     }
