@@ -363,7 +363,10 @@ final class RelayedExchange {
         do throws(Refusal) {
             let data = try body.read(&bytes)
             bodyBytes += Int64(data.readableBytes)
-            if !pipe.offer(data) {
+            if pipe.offer(data) {
+                // A reader has made room since an earlier chunk of the same turn: no signal will say so.
+                if data.readableBytes > 0 { connection.resume() }
+            } else {
                 wasDelayed = true
                 connection.pause()
             }

@@ -174,6 +174,26 @@ import Testing
         }
     }
 
+    /// Readers on several event loops take a large body at their own pace: none waits for bytes that nobody asks the origin for.
+    @Test func aLargeBodyReachesAllItsReaders() async throws {
+        try await RelaySite.with(Self.ok("usual")) { site in
+            let body = String(repeating: "0123456789abcdef", count: 1 << 19)
+            for round in 0..<16 {
+                try await warm(site)
+                site.script.answers["/large/\(round)"] = Self.ok(body)
+                try await withThrowingTaskGroup(of: Int.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            let url = "http://\(site.server.gateway)/large/\(round)"
+                            return try await Curl.send("GET", url, options: ["--max-time", "20"]).text.utf8.count
+                        }
+                    }
+                    for try await count in group { #expect(count == body.utf8.count, "round \(round)") }
+                }
+            }
+        }
+    }
+
     /// A body that ends with its connection is not whole if Rockpool itself has closed that.
     @Test func theSwitchEndsABodyWithoutLength() async throws {
         try await RelaySite.with(Self.ok("usual")) { site in

@@ -37,9 +37,10 @@ struct CurrentExchange {
 
     /// Passes bytes of the body on. `isBodyPaused` is set while the pipe is full.
     mutating func receive(_ bytes: ByteBuffer, timer: inout DeadlineTimer) {
-        guard let body else { return }
+        guard let body, bytes.readableBytes > 0 else { return }
         timer.receive(byteCount: bytes.readableBytes)
-        if !body.offer(bytes) { isBodyPaused = true }
+        // Its reader may have made room since an earlier chunk of the same turn: then no signal says so.
+        isBodyPaused = !body.offer(bytes)
     }
 
     /// Notes the end of the request: from now on the client waits for the proxy.
