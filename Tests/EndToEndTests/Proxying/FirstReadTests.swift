@@ -185,7 +185,9 @@ import Testing
                 try await withThrowingTaskGroup(of: String.self) { group in
                     for _ in 0..<4 {
                         group.addTask {
-                            let options = ["-s", "-A", "test", "-H", "Accept:", "-o", "/dev/null", "-w", "%{size_download}", "--max-time", "10"]
+                            let options = [
+                                "-s", "-A", "test", "-H", "Accept:", "-o", "/dev/null", "-w", "%{size_download}", "--max-time", "10",
+                            ]
                             return try await Command.run("/usr/bin/curl", options + [url], within: .seconds(20)).output
                         }
                     }
