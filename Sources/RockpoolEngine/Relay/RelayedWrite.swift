@@ -31,6 +31,9 @@ package final class RelayedWrite: Sendable {
         sentAt = writes.now()
     }
 
+    /// Nobody waits for the answer any more.
+    deinit { end() }
+
     /// The write with the record of its attempt.
     var received: ReceivedWrite {
         var write = write

@@ -49,7 +49,7 @@ struct EntryRow: Sendable {
             response.ownWrite?.at.milliseconds.databaseValue ?? .null, (response.ownWrite?.isIncluded ?? false).databaseValue,
             inlineBody?.data.databaseValue ?? .null,
         ]
-        try statement.execute(arguments: StatementArguments(identifying + times + body))
+        try statement.run(identifying + times + body, in: db)
         return db.lastInsertedRowID
     }
 
