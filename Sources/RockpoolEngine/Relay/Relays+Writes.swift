@@ -79,9 +79,8 @@ extension Relays {
     private static func hash(_ before: Span<UInt8>, _ after: Span<UInt8>, at listener: String) -> Int {
         var hasher = Hasher()
         hasher.combine(listener)
-        for part in [0, 1] {
-            unsafe (part == 0 ? before : after).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        }
+        unsafe before.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        unsafe after.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
         return hasher.finalize()
     }
 }

@@ -26,8 +26,6 @@ final class WriteRule: Sendable {
 
     /// Maximum number of kinds of responses; beyond it the oldest is forgotten.
     private static let kindLimit = 4
-    /// The longest pause between two writes for which a connection is kept.
-    private static let pause = TimeSpan.seconds(1)
 
     /// - Parameter places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
     init(
@@ -56,14 +54,8 @@ final class WriteRule: Sendable {
 
     /// True for a write with this head, but for the length of its body.
     func isFor(_ write: PlainWrite, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Bool {
-        listener == self.listener && isLocalClient == self.isLocalClient && isEqual(bytes, at: write.before, to: before)
-            && isEqual(bytes, at: write.after, to: after)
-    }
-
-    private func isEqual(_ bytes: Span<UInt8>, at range: Range<Int>, to expected: [UInt8]) -> Bool {
-        guard range.count == expected.count else { return false }
-        for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
-        return true
+        listener == self.listener && isLocalClient == self.isLocalClient && PlainFields.isExactly(bytes, at: write.before, before)
+            && PlainFields.isExactly(bytes, at: write.after, after)
     }
 
     /// The relay of a write with this body.
@@ -78,7 +70,7 @@ final class WriteRule: Sendable {
         let bytes = Array(body.readableBytesView)
         write.operation.body = .inline(bytes)
         write.operation.fingerprint = fingerprint.of(bytes)
-        let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= Self.pause, of: writes)
+        let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
             basis: basis, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil, write: relayed)
     }

@@ -47,7 +47,6 @@ final class RelayedExchange {
     private var body = RelayBody(length: 0, isChunked: false)
     private var closes = false
     // Of a relayed reply.
-    private var sent: Int64 = 0
     private var headAfter = Duration.zero
     private var passed = ByteBuffer()
     // Of a response for the pipeline.
@@ -269,7 +268,6 @@ final class RelayedExchange {
             let isChunked = body.isChunked
             let data = try body.read(&bytes)
             bodyBytes += Int64(data.readableBytes)
-            sent += Int64(data.readableBytes)
             var out = head ?? ByteBuffer()
             if isChunked {
                 if data.readableBytes > 0 { HeadSerializer.writeChunk(data, into: &out) }
@@ -302,8 +300,8 @@ final class RelayedExchange {
 
     private func record(_ template: RelayTemplate, error: String?) {
         relays.ended(
-            relay, by: template, fields: passed, received: received, began: began, head: headAfter, end: ReplyEnd(bytes: sent, error: error)
-        )
+            relay, by: template, fields: passed, received: received, began: began, head: headAfter,
+            end: ReplyEnd(bytes: bodyBytes, error: error))
     }
 
     // MARK: the pipeline's

@@ -89,14 +89,7 @@ import Testing
             "Age: 30\r\n", "Expires: Tue, 01 Sep 2026 00:00:00 GMT\r\n", "Vary: *\r\n", "Vary: User-Agent\r\n", "Set-Cookie: a=b\r\n",
             "No-Vary-Search: params=(\"a\")\r\n", "Content-Encoding: gzip\r\n", "Link: </x>; rel=next\r\n", "Warning: 110 - x\r\n")
         if status.hasPrefix("304") { return head + "\r\n" }
-        switch one("length", "length", "length", "later", "split", "chunked") {
-        case "later": return head + "Content-Length: \(body.utf8.count)\r\n\r\n~\(body)"
-        case "split": return String(head.prefix(30)) + "~" + head.dropFirst(30) + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        case "chunked" where !body.isEmpty:
-            let size = String(body.utf8.count, radix: 16)
-            return head + "Transfer-Encoding: chunked\r\n\r\n\(size)\r\n\(body)\r\n0\r\n\r\n"
-        default: return head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        }
+        return RelaySite.framed(head, body, one("length", "length", "length", "later", "split", "chunked"))
     }
 
     /// Responses of several kinds in turn do not keep each other from being relayed.

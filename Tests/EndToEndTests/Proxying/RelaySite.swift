@@ -51,17 +51,33 @@ struct RelaySite {
     let port: Int
     let client: RawConnection
 
+    private func send(_ request: String, isPlain: Bool) async throws {
+        guard !isPlain else { return try await client.send(request) }
+        try await client.send(String(request.prefix(6)))
+        try await Task.sleep(for: .milliseconds(5))
+        try await client.send(String(request.dropFirst(6)))
+    }
+
+    /// A response with this body.
+    /// - Parameters:
+    ///   - head: without a framing, and without the blank line.
+    ///   - way: `length`; `later` for a body that follows its head; `split` for a head in two parts; `chunked` for any body but an empty one.
+    static func framed(_ head: String, _ body: String, _ way: String) -> String {
+        switch way {
+        case "later": return head + "Content-Length: \(body.utf8.count)\r\n\r\n~\(body)"
+        case "split": return String(head.prefix(30)) + "~" + head.dropFirst(30) + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        case "chunked" where !body.isEmpty:
+            let size = String(body.utf8.count, radix: 16)
+            return head + "Transfer-Encoding: chunked\r\n\r\n\(size)\r\n\(body)\r\n0\r\n\r\n"
+        default: return head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        }
+    }
+
     /// Sends one request on the client's connection.
     /// - Parameter isPlain: false to send it in two parts, so that no relay takes it.
     func get(_ target: String = "/now", fields: String = "", isPlain: Bool = true) async throws -> (head: MessageHead, body: String) {
         let request = "GET \(target) HTTP/1.1\r\nHost: \(server.gateway)\r\nUser-Agent: test\r\n\(fields)\r\n"
-        if isPlain {
-            try await client.send(request)
-        } else {
-            try await client.send(String(request.prefix(6)))
-            try await Task.sleep(for: .milliseconds(5))
-            try await client.send(String(request.dropFirst(6)))
-        }
+        try await send(request, isPlain: isPlain)
         let (head, body) = try await client.response()
         guard head["transfer-encoding"] == "chunked" else { return (head, body) }
         return (head, Self.decoded(try await client.read(through: "0\r\n\r\n")))
@@ -74,13 +90,7 @@ struct RelaySite {
     ) async throws -> (head: MessageHead, body: String) {
         let head = "\(method) \(target) HTTP/1.1\r\nHost: \(server.gateway)\r\nContent-Type: application/json\r\n\(fields)"
         let request = head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        if isPlain {
-            try await client.send(request)
-        } else {
-            try await client.send(String(request.prefix(6)))
-            try await Task.sleep(for: .milliseconds(5))
-            try await client.send(String(request.dropFirst(6)))
-        }
+        try await send(request, isPlain: isPlain)
         let reply = MessageHead(try await client.read(through: "\r\n\r\n"))
         if reply["transfer-encoding"] == "chunked" { return (reply, Self.decoded(try await client.read(through: "0\r\n\r\n"))) }
         let length = reply["content-length"].flatMap { Int($0) } ?? 0

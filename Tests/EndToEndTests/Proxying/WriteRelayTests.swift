@@ -148,14 +148,7 @@ import Testing
             "", "", "X-Request-Id: {n}\r\n", "Location: /other\r\n", "Location: http://elsewhere.test/\r\n", "Content-Location: /notes\r\n",
             "Set-Cookie: a=b\r\n", "Cache-Control: no-store\r\n", "ETag: \"{n}\"\r\n", "Retry-After: 1\r\n", "Content-Encoding: gzip\r\n")
         if status.hasPrefix("204") { return head + "\r\n" }
-        switch one("length", "length", "later", "split", "chunked") {
-        case "later": return head + "Content-Length: \(body.utf8.count)\r\n\r\n~\(body)"
-        case "split": return String(head.prefix(30)) + "~" + head.dropFirst(30) + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        case "chunked" where !body.isEmpty:
-            let size = String(body.utf8.count, radix: 16)
-            return head + "Transfer-Encoding: chunked\r\n\r\n\(size)\r\n\(body)\r\n0\r\n\r\n"
-        default: return head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        }
+        return RelaySite.framed(head, body, one("length", "length", "later", "split", "chunked"))
     }
 
     // MARK: connections

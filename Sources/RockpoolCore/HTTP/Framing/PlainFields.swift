@@ -60,9 +60,10 @@ package enum PlainFields {
         return true
     }
 
-    /// True if the bytes from `start` on are `expected`. `bytes` must be long enough.
-    @inline(__always) static func isExactly(_ bytes: Span<UInt8>, at start: Int, _ expected: [UInt8]) -> Bool {
-        for index in expected.indices where bytes[start + index] != expected[index] { return false }
+    /// True if the bytes at `range` are `expected`.
+    package static func isExactly(_ bytes: Span<UInt8>, at range: Range<Int>, _ expected: [UInt8]) -> Bool {
+        guard range.count == expected.count else { return false }
+        for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
         return true
     }
 }

@@ -17,7 +17,8 @@ package struct PlainWrite: Sendable {
 
     /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
-        guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0, $0) }) else {
+        guard let method = Self.methods.first(where: { $0.count < bytes.count && PlainFields.isExactly(bytes, at: 0..<$0.count, $0) })
+        else {
             return nil
         }
         let end = min(bytes.count, FastPathRequest.byteLimit, Int(clamping: limits.headBytes.bytes))

@@ -38,9 +38,6 @@ package struct RequestShape: Sendable {
 
     /// True for a request with these bytes before the path and after the target.
     package func isFor(before: [UInt8], after: [UInt8], in bytes: Span<UInt8>) -> Bool {
-        guard before.count == self.before.count, after.count == self.after.count else { return false }
-        for index in before.indices where bytes[index] != before[index] { return false }
-        for index in after.indices where bytes[path.upperBound + index] != after[index] { return false }
-        return true
+        PlainFields.isExactly(bytes, at: self.before, before) && PlainFields.isExactly(bytes, at: self.after, after)
     }
 }
