@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// Where several callers wait at a time, a group waits for as many as the last one had; a single caller waits for nobody.
+    /// Where several callers wait at a time, a group waits for as many as the last one had; the jobs of a single caller are groups of one.
     @Test func groupsGather() async throws {
         let count = 40
         await withTaskGroup(of: Void.self) { group in
@@ -78,11 +78,9 @@ import Testing
         }
         #expect(try await numbers().count == 8 * count)
         #expect(commits.count < 3 * count, "\(commits.count)")
-        let began = ContinuousClock.now
         let before = commits.count
         for n in 0..<20 { try await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [100_000 + n]) } }
         #expect(commits.count == before + 20)
-        #expect(ContinuousClock.now - began < .seconds(5))
     }
 
     @Test(arguments: [false, true]) func manyJobsShareFewCommits(isRepeatable: Bool) async throws {

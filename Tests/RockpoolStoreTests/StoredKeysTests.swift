@@ -57,4 +57,19 @@ import Testing
         }
         await store.close()
     }
+
+    /// Many names do not drive out what was noted a moment ago, and a name that is noted again is as new as its last note.
+    @Test func invalidationsAreRemembered() {
+        let invalidations = Invalidations()
+        #expect(invalidations.isEmpty)
+        let (early, late) = (Timestamp(milliseconds: 1), Timestamp(milliseconds: 2))
+        for name in ["kept", "again"] { invalidations.note([.path(name)], at: early) }
+        invalidations.note((0..<4_090).map { .url("\($0)") }, at: early)
+        invalidations.note([.path("again")], at: late)
+        invalidations.note((5_000..<9_000).map { .url("\($0)") }, at: early)
+        #expect(invalidations.ownWrite(to: "kept", since: .distantPast) == early)
+        #expect(invalidations.ownWrite(to: "again", since: early) == late)
+        #expect(invalidations.happened(toAny: [.url("0"), .path("again")], since: early))
+        #expect(!invalidations.happened(toAny: [.url("0"), .url("none")], since: early))
+    }
 }

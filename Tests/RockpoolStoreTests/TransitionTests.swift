@@ -1,6 +1,7 @@
 // Every transition sets the same columns, closes a conflict that it ends, and writes a line of the log (docs/outbox.md#states).
 import Foundation
 import GRDB
+import HTTPTypes
 import RockpoolCore
 import Testing
 
@@ -55,6 +56,58 @@ import Testing
             }
         }
         #expect(try await store.operation(id: "1")?.state == from)
+        await store.close()
+    }
+
+    /// What `lease` and `finish` return without a read of the row is what a read returns.
+    @Test func whatIsNotReadBackIsWhatTheRowSays() async throws {
+        let store = try openData(scratch.state, time)
+        let bench = ConflictBench(time: time)
+        let mapping = ServerMapping(id: ServerID(text: "17"), url: "http://h/notes/17")
+        let results: [OperationResult?] = [
+            OperationResult(head: ResponseHead(status: 201, fields: [.eTag: "\"1\"", .location: "/notes/17"]), body: Array("{}".utf8)),
+            OperationResult(head: ResponseHead(status: 204), body: []),
+            OperationResult(head: ResponseHead(status: 200), body: bytes(DataStore.inlineLimit + 5)),
+            OperationResult(head: ResponseHead(status: 500), body: []), nil,
+        ]
+        var number = 0
+        for result in results {
+            for (isCreate, isAnswered, sent) in [(true, true, TransferFailure.Sent.yes), (false, false, .maybe), (false, true, .no)] {
+                for (attempts, state) in [(1, OperationState.delivered), (2, .delivered), (1, .uncertain), (1, .dead)] {
+                    number += 1
+                    var draft = isCreate ? write("\(number)", lane: "\(number)") : bench.put("\(number)") { $0.lane = "\(number)" }
+                    if isCreate { draft.localID = LocalID.make(now: time.now, random: (1, UInt64(number))) }
+                    _ = try await store.append(draft)
+                    for _ in 1..<attempts {
+                        _ = try await store.lease(id: draft.id, now: time.now)
+                        _ = try await store.finish(
+                            id: draft.id, disposition: Disposition(state: .pending, nextAttemptAt: time.now, detail: "refused"),
+                            result: OperationResult(head: ResponseHead(status: 429), body: [1]), attempt: AttemptRecord(sent: .yes),
+                            now: time.now)
+                        time.advance(.seconds(1))
+                    }
+                    let leased = try #require(try await store.lease(id: draft.id, now: time.now))
+                    #expect(try await store.operation(id: draft.id) == leased)
+                    time.advance(.milliseconds(7))
+                    let finished = try await store.finish(
+                        id: draft.id,
+                        disposition: Disposition(
+                            state: state, reason: state == .delivered ? .probed : nil, countsAsAnswered: isAnswered,
+                            mapping: isCreate ? mapping : nil, detail: "detail"),
+                        result: result, attempt: AttemptRecord(status: result?.head.status, sent: sent), leased: leased, now: time.now)
+                    #expect(try await store.operation(id: draft.id) == finished)
+                }
+            }
+        }
+        // Another end in the meantime is not overwritten.
+        _ = try await store.append(write("cut", lane: "cut"))
+        let leased = try #require(try await store.lease(id: "cut", now: time.now))
+        try await store.force("cut", .uncertain)
+        await #expect(throws: DataStoreError.illegal(from: .uncertain, to: .delivered)) {
+            try await store.finish(
+                id: "cut", disposition: Disposition(state: .delivered), result: results[1], attempt: AttemptRecord(sent: .yes),
+                leased: leased, now: time.now)
+        }
         await store.close()
     }
 }

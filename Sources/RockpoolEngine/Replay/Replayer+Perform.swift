@@ -75,7 +75,8 @@ extension Replayer {
             let finished = try await notifier.effectsUnderWay.during(sending.operation) {
                 let finished = try await duty.keeping {
                     try await self.data.finish(
-                        id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: self.now())
+                        id: id, disposition: disposition, result: sending.result, attempt: sending.record, leased: sending.operation,
+                        now: self.now())
                 }
                 FailPoint.afterOutcomeCommit.reached()
                 attempts.withLock { $0[id] = nil }

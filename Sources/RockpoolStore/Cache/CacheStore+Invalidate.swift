@@ -199,7 +199,8 @@ extension CacheStore {
                     WHERE (url = ?1 OR (url >= ?1 || '?' AND url < ?1 || '@')) AND identity IN (?2, ?3) AND part = -1
                     ORDER BY response_time DESC, id DESC LIMIT ?4
                     """)
-            return try Row.fetchAll(statement, arguments: [url, names.first ?? "", names.last ?? "", limit]).map(EntryRow.keyed)
+            let values = [url.databaseValue, (names.first ?? "").databaseValue, (names.last ?? "").databaseValue, limit.databaseValue]
+            return try statement.all(values, in: db) { try EntryRow.keyed(from: &$0) }
         }
     }
 

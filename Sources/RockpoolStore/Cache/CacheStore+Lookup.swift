@@ -41,10 +41,7 @@ extension CacheStore {
             sql: """
                 SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
                 """)
-        return try Row.fetchAll(statement, arguments: [hash, key.text]).map { row in
-            var columns = RowReader(row)
-            return try EntryRow.entry(from: &columns, key: key)
-        }
+        return try statement.all([hash.databaseValue, key.text.databaseValue], in: db) { try EntryRow.entry(from: &$0, key: key) }
     }
 
     /// Returns every variant of the key that memory holds; nil when the database must be read. Callable on an event loop.

@@ -1,12 +1,22 @@
 // Sequential column access that does not trap on the contents of a damaged file (house rule: outside integers never trap).
 import GRDB
+import GRDBSQLite
 
 /// A cursor over the columns of one row.
 struct RowReader {
-    let row: Row
+    @safe private enum Source {
+        case row(Row)
+        /// The row at which a statement is.
+        case statement(SQLiteStatement, count: Int)
+    }
+
+    private let source: Source
     private var column = 0
 
-    init(_ row: Row) { self.row = row }
+    init(_ row: Row) { source = .row(row) }
+
+    /// Reads the row at which a statement is; valid until its next step.
+    init(current handle: SQLiteStatement) { unsafe source = .statement(handle, count: Int(sqlite3_column_count(handle))) }
 
     /// Returns the next column. Throws `UnreadableRow` when it is NULL or of another type.
     mutating func next<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T {
@@ -16,12 +26,20 @@ struct RowReader {
 
     /// Returns the next column; nil when it is NULL.
     mutating func nextIfAny<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T? {
-        guard column < row.count else { throw UnreadableRow(column: column) }
-        let stored: DatabaseValue = row[column]
+        guard let stored else { throw UnreadableRow(column: column) }
         column += 1
         if stored.isNull { return nil }
         guard let value = T.fromDatabaseValue(stored) else { throw UnreadableRow(column: column - 1) }
         return value
+    }
+
+    /// The value of the next column; nil after the last one.
+    private var stored: DatabaseValue? {
+        switch source {
+        case .row(let row): column < row.count ? row[column] : nil
+        case .statement(let handle, let count):
+            column < count ? unsafe DatabaseValue(sqliteStatement: handle, index: CInt(column)) : nil
+        }
     }
 
     /// Returns the next column as a case of an enumeration; nil when it is NULL.

@@ -1,4 +1,5 @@
-// Runs a prepared statement with its values bound directly: the argument list of GRDB costs more than the insertion of a row.
+// Runs a prepared statement with its values bound and its columns read directly: the argument list of GRDB costs more than the insertion of a
+// row, and its `Row` makes a dictionary of all column names for each fetch.
 import FoundationEssentials
 import GRDB
 import GRDBSQLite
@@ -10,6 +11,41 @@ extension Statement {
     ///   - db: the statement's database.
     /// - Throws: `DatabaseError`.
     func run(_ values: some Sequence<DatabaseValue>, in db: Database) throws {
+        try unsafe bound(to: values, in: db) { handle in
+            let code = unsafe sqlite3_step(handle)
+            if code != SQLITE_DONE { throw failure(code, in: db) }
+        }
+    }
+
+    /// Returns what `read` makes of the first row; nil if there is none.
+    /// - Parameters: as those of `run`.
+    /// - Throws: `DatabaseError`, and what `read` throws.
+    func first<Value>(_ values: some Sequence<DatabaseValue>, in db: Database, _ read: (inout RowReader) throws -> Value) throws -> Value? {
+        try unsafe bound(to: values, in: db) { handle in unsafe try next(of: handle, in: db, read) }
+    }
+
+    /// Returns what `read` makes of each row.
+    /// - Parameters: as those of `run`.
+    /// - Throws: `DatabaseError`, and what `read` throws.
+    func all<Value>(_ values: some Sequence<DatabaseValue>, in db: Database, _ read: (inout RowReader) throws -> Value) throws -> [Value] {
+        try unsafe bound(to: values, in: db) { handle in
+            var results: [Value] = []
+            while let value = try unsafe next(of: handle, in: db, read) { results.append(value) }
+            return results
+        }
+    }
+
+    private func next<Value>(of handle: SQLiteStatement, in db: Database, _ read: (inout RowReader) throws -> Value) throws -> Value? {
+        let code = unsafe sqlite3_step(handle)
+        if code == SQLITE_DONE { return nil }
+        if code != SQLITE_ROW { throw failure(code, in: db) }
+        var reader = unsafe RowReader(current: handle)
+        return try read(&reader)
+    }
+
+    private func bound<Value>(
+        to values: some Sequence<DatabaseValue>, in db: Database, _ body: (SQLiteStatement) throws -> Value
+    ) throws -> Value {
         let handle = unsafe sqliteStatement
         defer {
             unsafe sqlite3_reset(handle)
@@ -19,8 +55,7 @@ extension Statement {
             let code = unsafe Self.bind(value, to: handle, at: CInt(index + 1))
             if code != SQLITE_OK { throw failure(code, in: db) }
         }
-        let code = unsafe sqlite3_step(handle)
-        if code != SQLITE_DONE { throw failure(code, in: db) }
+        return try unsafe body(handle)
     }
 
     private static func bind(_ value: DatabaseValue, to handle: SQLiteStatement, at place: CInt) -> CInt {

@@ -92,7 +92,10 @@ final class Browser: PageWindow {
     /// Waits until an expression is true.
     func until(_ expression: String, within limit: Duration) async throws {
         do {
-            try await eventually(expression, within: limit) { try await evaluate("Boolean(\(expression))").bool == true }
+            try await eventually(expression, within: limit) {
+                // A page that is being replaced ends a script.
+                (try? await evaluate("Boolean(\(expression))"))?.bool == true
+            }
         } catch let error as NeverCame {
             let text = try await evaluate("document.body.innerText").string ?? ""
             throw NeverCame(description: "\(error); the page says: \(text.prefix(1500)); complaints: \(complaints)")

@@ -63,6 +63,11 @@ struct EntryRow: Sendable {
     /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func keyed(from row: Row) throws -> CacheEntry {
         var columns = RowReader(row)
+        return try keyed(from: &columns)
+    }
+
+    /// - Throws: as `keyed(from:)` for a row.
+    static func keyed(from columns: inout RowReader) throws -> CacheEntry {
         guard let key = CacheKey(text: try columns.next()) else { throw UnreadableRow(column: 0) }
         return try entry(from: &columns, key: key)
     }

@@ -1,5 +1,4 @@
 // Recent invalidations, so that a response in flight does not bring the old state back as fresh (RFC 9111 §4.4).
-import OrderedCollections
 import RockpoolCore
 import Synchronization
 
@@ -18,20 +17,34 @@ final class Invalidations: Sendable {
         case tree(String)
     }
 
-    private static let nameCount = 4096
+    /// The names of two generations: the older one is dropped as a whole, so that no name is moved when another one comes.
+    private struct Moments {
+        private var recent: [Name: Timestamp] = [:]
+        private var older: [Name: Timestamp] = [:]
 
-    private let moments = Mutex<OrderedDictionary<Name, Timestamp>>([:])
+        var isEmpty: Bool { recent.isEmpty && older.isEmpty }
+
+        subscript(_ name: Name) -> Timestamp? { recent[name] ?? older[name] }
+
+        mutating func note(_ name: Name, at moment: Timestamp) {
+            recent[name] = moment
+            guard recent.count >= Invalidations.generationCount else { return }
+            swap(&recent, &older)
+            recent.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// The number of names in a generation.
+    private static let generationCount = 4096
+
+    private let moments = Mutex(Moments())
 
     /// True if nothing was invalidated lately.
     var isEmpty: Bool { moments.withLock(\.isEmpty) }
 
     func note(_ names: [Name], at moment: Timestamp) {
         moments.withLock { moments in
-            for name in names {
-                moments[name] = nil
-                moments[name] = moment
-            }
-            if moments.count > Self.nameCount { moments.removeFirst(moments.count - Self.nameCount) }
+            for name in names { moments.note(name, at: moment) }
         }
     }
 

@@ -14,11 +14,11 @@ extension DataStore {
         _ decision: ConflictDecision, of conflict: Int64?, on sequence: Int64, from state: OperationState, detail: String? = nil,
         in db: Database, now: Timestamp
     ) throws {
-        var (update, values): (TransitionUpdate, StatementArguments) = (.plain, [])
+        var (update, values): (TransitionUpdate, [DatabaseValue]) = (.plain, [])
         switch decision {
         case .resend(let revision): (update, values) = (Self.revised, try revisedValues(revision, in: db))
         case .yield: break
-        case .delivered: (update, values) = (Self.probed, [try Self.fieldsOfTheirs(conflict, in: db)])
+        case .delivered: (update, values) = (Self.probed, [try Self.fieldsOfTheirs(conflict, in: db).databaseValue])
         }
         let detail =
             try detail
@@ -39,14 +39,15 @@ extension DataStore {
         """)
 
     /// Attaches the blob of a revision, and pins its base.
-    private func revisedValues(_ revision: RequestRevision, in db: Database) throws -> StatementArguments {
+    private func revisedValues(_ revision: RequestRevision, in db: Database) throws -> [DatabaseValue] {
         try attachBlob(of: revision.body, in: db)
         let (request, body) = (revision.request, revision.body)
-        return [
+        let values: [(any DatabaseValueConvertible)?] = [
             request.origin.url, request.method.rawValue, request.target, QueuedWriteDraft.intent(of: request.method),
             FieldCodec.encode(QueuedWriteDraft.bare(request.fields)), request.fields[.contentType], body.inlineData, body.blobHash,
             body.length, revision.idempotencyKey, try revision.base?.pin(in: db), revision.baseETag,
         ]
+        return values.map { $0?.databaseValue ?? .null }
     }
 
     /// Ends an operation as delivered although its request was refused: of the response only the ETag is kept, that of theirs, which later

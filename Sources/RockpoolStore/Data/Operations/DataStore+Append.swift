@@ -69,9 +69,11 @@ extension DataStore {
     ) async throws -> (operation: QueuedWrite, isSame: Bool)? {
         try await reading { db in
             let condition = "principal = ? AND client_key = ?"
-            let arguments: StatementArguments = [principal ?? "", clientKey]
-            guard let operation = try Self.fetch(in: db, where: condition, arguments) else { return nil }
-            let kept = try Data.fetchOne(db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: arguments).map { Array($0) }
+            let values = [principal ?? "", clientKey]
+            guard let operation = try Self.fetch(in: db, where: condition, values) else { return nil }
+            let kept = try Data.fetchOne(
+                db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: StatementArguments(values)
+            ).map { Array($0) }
             return (operation, kept.map { $0 == fingerprint || self.seal.isName($0, of: fingerprint) } ?? false)
         }
     }
@@ -118,13 +120,12 @@ extension DataStore {
     /// Appends a line to the sync log.
     static func log(in db: Database, sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
         try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
-            .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
+            .run([now.milliseconds.databaseValue, sequence.databaseValue, state.rawValue.databaseValue, detail.databaseValue], in: db)
     }
 
-    static func fetch(in db: Database, where condition: String, _ arguments: StatementArguments) throws -> QueuedWrite? {
-        try Row.fetchOne(
-            try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)"), arguments: arguments
-        ).map(OperationRow.operation(from:))
+    static func fetch(in db: Database, where condition: String, _ values: [any DatabaseValueConvertible]) throws -> QueuedWrite? {
+        try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)")
+            .first(values.lazy.map(\.databaseValue), in: db) { try OperationRow.operation(from: &$0) }
     }
 }
 

@@ -22,7 +22,7 @@ extension DataStore {
                 let sequence = db.lastInsertedRowID
                 try Self.transition(
                     in: db, sequence: old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
-                    values: [sequence], now: now)
+                    values: [sequence.databaseValue], now: now)
                 try Self.inherit(sequence, from: old.sequence, in: db)
                 try Self.log(in: db, sequence: sequence, .pending, detail: "edited: \(old.id)", now: now)
                 return try Self.fetch(in: db, where: "seq = ?", [sequence])

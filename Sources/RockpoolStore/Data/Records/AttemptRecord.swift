@@ -68,10 +68,13 @@ extension AttemptRecord {
                 UPDATE attempt SET ended = ?1, fresh_conn = ?2, bytes_sent = ?3, bytes_total = ?4, status = ?5, error = ?6, evidence = ?7
                 WHERE seq = ?8 AND ended IS NULL AND n = (SELECT max(n) FROM attempt WHERE seq = ?8)
                 """
-        ).execute(arguments: [
-            now.milliseconds, isFreshConnection, bytesSent, bytesTotal, status, error, sent?.rawValue, sequence,
-        ])
+        ).run(
+            [
+                now.milliseconds.databaseValue, isFreshConnection.databaseValue, bytesSent.databaseValue, bytesTotal.databaseValue,
+                status.databaseValue, error.databaseValue, (sent?.rawValue).databaseValue, sequence.databaseValue,
+            ], in: db)
         // The lifetime of the key starts with the first byte sent: attempts that sent none do not start it (docs/outbox.md#keys).
+        guard sent == .no else { return }
         try db.cachedStatement(
             sql: """
                 UPDATE op SET first_sent_at = NULL

@@ -50,6 +50,11 @@ enum OperationRow {
     /// - Throws: `UnreadableRow` with the name of the column, for a row that does not match the schema.
     static func operation(from row: Row) throws -> QueuedWrite {
         var reader = RowReader(row)
+        return try operation(from: &reader)
+    }
+
+    /// - Throws: as `operation(from:)` for a row.
+    static func operation(from reader: inout RowReader) throws -> QueuedWrite {
         var operation = blank
         let values = Self.values
         do {

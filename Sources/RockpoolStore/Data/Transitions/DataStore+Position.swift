@@ -23,6 +23,16 @@ extension DataStore {
             lane: try columns.next(), localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
     }
 
+    /// The position of an operation that was read before: only its state may have changed since.
+    static func position(of known: QueuedWrite, in db: Database) throws -> Position {
+        let statement = try db.cachedStatement(sql: "SELECT state FROM op WHERE seq = ?")
+        guard let state = try statement.first([known.sequence.databaseValue], in: db, { try $0.nextWord(OperationState.self) }) else {
+            throw DataStoreError.notFound(id: known.id)
+        }
+        return Position(
+            sequence: known.sequence, state: state, place: known.place, upstream: known.upstream, lane: known.lane, localID: known.localID)
+    }
+
     func known(_ id: String, in db: Database) throws -> QueuedWrite {
         guard let operation = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
         return operation

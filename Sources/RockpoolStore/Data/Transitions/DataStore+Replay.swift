@@ -12,14 +12,16 @@ extension DataStore {
     package func lease(id: String, now: Timestamp) async throws -> QueuedWrite? {
         try await recorded {
             try await queue.commit(isRepeatable: true) { db in
-                guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]),
-                    try self.replica?.claim(sequence, in: db) ?? true
+                let statement = try db.cachedStatement(sql: Self.leasable)
+                guard var operation = try statement.first([id.databaseValue], in: db, { try OperationRow.operation(from: &$0) }),
+                    try self.replica?.claim(operation.sequence, in: db) ?? true
                 else { return nil }
+                let (sequence, moment) = (operation.sequence.databaseValue, now.milliseconds.databaseValue)
                 try Self.transition(
-                    in: db, sequence: sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds],
-                    now: now)
-                try db.cachedStatement(sql: Self.attempting).execute(arguments: [sequence, now.milliseconds])
-                guard var operation = try Self.fetch(in: db, where: "seq = ?", [sequence]) else { return nil }
+                    in: db, sequence: operation.sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased,
+                    values: [moment], now: now)
+                try db.cachedStatement(sql: Self.attempting).run([sequence, moment], in: db)
+                operation.lease(at: now)
                 // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its
                 // place.
                 if let base = operation.baseSequence, let delivered = try Self.delivered(in: db, beneath: base) {
@@ -31,7 +33,7 @@ extension DataStore {
     }
 
     private static let leasable = """
-        SELECT seq FROM op WHERE id = ? AND state = 'pending'
+        SELECT \(OperationRow.columns) FROM op WHERE id = ? AND state = 'pending'
             AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE earlier.upstream = op.upstream AND earlier.lane = op.lane
                 AND earlier.place < op.place AND earlier.principal IS op.principal AND earlier.state NOT IN (\(OperationRow.endedStates)))
             AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
@@ -102,9 +104,10 @@ extension DataStore {
 
 extension DataStore {
     /// Records the outcome of an operation in flight.
+    /// - Parameter leased: the operation as `lease` has returned it: then a delivery reads no row back. Nil if it is not at hand.
     /// - Throws: `.illegal` when it is not in flight or the disposition's transition is not permitted, `.notFound`, `.unavailable`.
     package func finish(
-        id: String, disposition: Disposition, result: OperationResult?, attempt: AttemptRecord, now: Timestamp
+        id: String, disposition: Disposition, result: OperationResult?, attempt: AttemptRecord, leased: QueuedWrite? = nil, now: Timestamp
     ) async throws -> QueuedWrite {
         // The body of a response is kept only if there is space; the outcome must be recorded in any case.
         let ledger = footprint.ledger
@@ -112,14 +115,14 @@ extension DataStore {
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         let (operation, mapped) = try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4), isRepeatable: true) { db in
-                let before = try Self.position(id, in: db)
+                let before = try leased.map { try Self.position(of: $0, in: db) } ?? Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
                 try Self.record(disposition, result, on: before, in: db, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
                 let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
                 try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return (try self.known(id, in: db), mapped)
+                return (try leased?.delivered(by: disposition, result, attempt, at: now) ?? self.known(id, in: db), mapped)
             }
         }
         note(mapped)
@@ -140,7 +143,11 @@ extension DataStore {
     ) throws -> NewMapping? {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return nil }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
-            .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
+            .run(
+                [
+                    mapping.id.text.databaseValue, mapping.id.isNumber.databaseValue, mapping.url.databaseValue,
+                    now.milliseconds.databaseValue, id.text.databaseValue,
+                ], in: db)
         return NewMapping(localID: id, mapping: mapping)
     }
 
@@ -214,8 +221,38 @@ extension DataStore {
             allowed: [.inflight],
             detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
             values: [
-                isAnswered ? 1 : 0, isAnswered ? 0 : 1, disposition.state == .delivered ? nil : disposition.detail, result?.head.status,
-                result.map { FieldCodec.encode($0.head.fields) }, result.map { Array($0.body.prefix(inlineLimit)).data },
+                (isAnswered ? 1 : 0).databaseValue, (isAnswered ? 0 : 1).databaseValue,
+                (disposition.state == .delivered ? nil : disposition.detail).databaseValue, (result?.head.status).databaseValue,
+                result.map { FieldCodec.encode($0.head.fields) }.databaseValue,
+                result.map { Array($0.body.prefix(inlineLimit)).data }.databaseValue,
             ], now: now)
+    }
+}
+
+// MARK: rows that are known without a read
+
+extension QueuedWrite {
+    /// What `DataStore.leased` makes of the row of a pending operation.
+    fileprivate mutating func lease(at now: Timestamp) {
+        (state, reason, endedAt, probes) = (.inflight, nil, nil, 0)
+        firstSentAt = firstSentAt ?? now
+    }
+
+    /// The row of this leased operation after the transition to `delivered`; nil for any other outcome, and where rows of other tables have a
+    /// part in it.
+    fileprivate func delivered(
+        by disposition: Disposition, _ result: OperationResult?, _ attempt: AttemptRecord, at now: Timestamp
+    ) -> QueuedWrite? {
+        guard disposition.state == .delivered, let result, result.head.status < 500, attempt.sent == .yes, baseSequence == nil else {
+            return nil
+        }
+        var operation = self
+        (operation.state, operation.reason, operation.endedAt, operation.lastError) = (.delivered, disposition.reason, now, nil)
+        operation.probes = 0
+        operation.nextAttemptAt = disposition.nextAttemptAt ?? nextAttemptAt
+        if disposition.countsAsAnswered { operation.answeredAttempts += 1 } else { operation.networkAttempts += 1 }
+        operation.result = OperationResult(head: result.head, body: Array(result.body.prefix(DataStore.inlineLimit)))
+        if localID != nil, let mapping = disposition.mapping { operation.serverID = mapping.id.text }
+        return operation
     }
 }

@@ -93,7 +93,7 @@ extension DataStore {
     ) throws {
         try transition(
             in: db, sequence: operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced,
-            values: [later?.sequence],
+            values: [(later?.sequence).databaseValue],
             now: now)
     }
 }

@@ -39,7 +39,7 @@ extension DataStore {
     static func transition(
         in db: Database, sequence: Int64, from before: OperationState, to state: OperationState, reason: OperationReason?,
         allowed: Set<OperationState>? = nil, detail: String? = nil, nextAttemptAt: Timestamp? = nil, countsAsProbe: Bool = false,
-        update: TransitionUpdate = .plain, values: StatementArguments = [], now: Timestamp
+        update: TransitionUpdate = .plain, values: [DatabaseValue] = [], now: Timestamp
     ) throws {
         // The table in code gives a more specific error than the trigger.
         guard allowed?.contains(before) ?? true, state == before || OperationMachine.permits(from: before, to: state) else {
@@ -49,10 +49,11 @@ extension DataStore {
         // of parking, from which the retention of an unproved one is counted (`Retention.unproved`).
         let endedAt = state.hasEnded || state == .dead ? now : nil
         let dueAt = nextAttemptAt ?? (state == .parked ? now : nil)
-        let shared: StatementArguments = [
-            sequence, reason?.rawValue, endedAt?.milliseconds, dueAt?.milliseconds, countsAsProbe, state.rawValue,
+        let shared: [DatabaseValue] = [
+            sequence.databaseValue, (reason?.rawValue).databaseValue, (endedAt?.milliseconds).databaseValue,
+            (dueAt?.milliseconds).databaseValue, countsAsProbe.databaseValue, state.rawValue.databaseValue,
         ]
-        try db.cachedStatement(sql: update.sql).execute(arguments: shared + values)
+        try db.cachedStatement(sql: update.sql).run(shared + values, in: db)
         if before == .conflicted, state != .conflicted { try closeConflict(of: sequence, by: reason, in: db, now: now) }
         // A lease is recorded by its attempt; a conflict found again is the same conflict.
         guard state != .inflight, state != .conflicted || before != .conflicted else { return }
