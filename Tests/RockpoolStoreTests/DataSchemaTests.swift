@@ -32,13 +32,41 @@ import Testing
         (4, "45a3eedb430277704b73fcddb8a44153d24b3de7582bf7ae84903c5f35af02d7"),
     ])
     func versionsAreAsTheyWereReleased(_ version: Int, _ hash: String) throws {
-        let database = try made(by: version)
-        let sql = try database.pool.read { db in
-            try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").joined(separator: "\n")
+        let sql = try DatabaseQueue().write { db in
+            for step in DataSchema.identity.migrations[..<version] { try step(db) }
+            return try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").joined(separator: "\n")
         }
         let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(Digest.hex(SHA256.hash(data: Data(words.utf8))) == hash)
-        try database.pool.close()
+    }
+
+    @Test(arguments: [
+        ("x IN ('a', 'b')", "x IN ('a', 'b')"), ("x IN ('a', 'b', 'c')", "(x = 'a' OR x = 'b' OR x = 'c')"),
+        ("WHEN NOT (old.state IN (1, 2,\n 3) AND y)", "WHEN NOT ((old.state = 1 OR old.state = 2 OR old.state = 3) AND y)"),
+        ("CHECK (a NOT IN ('a', 'b', 'c')), b", "CHECK ((a <> 'a' AND a <> 'b' AND a <> 'c')), b"),
+        ("x IN (old.a, old.b, old.c)", "x IN (old.a, old.b, old.c)"), ("x IN (SELECT 1, 2, 3)", "x IN (SELECT 1, 2, 3)"),
+        ("x IN (1, 2, 3) OR y IN (4) OR z IN (5, 6, 7)", "(x = 1 OR x = 2 OR x = 3) OR y IN (4) OR (z = 5 OR z = 6 OR z = 7)"),
+    ])
+    func listsAreUnrolled(_ sql: String, _ unrolled: String) { #expect(ConstantLists.unrolled(sql) == unrolled) }
+
+    /// No statement that is run for every write makes a table of its own, not even for its CHECKs, partial indexes and triggers; also not in a
+    /// database of an older version.
+    @Test(arguments: [nil, 2, DataSchema.identity.migrations.count]) func noStatementMakesATable(_ version: Int?) async throws {
+        if let version { try made(by: version).pool.close() }
+        let store = try openData(scratch.state, ManualTime())
+        let cache = try openCache(scratch.cache, ManualTime())
+        func tables(_ queue: CommitQueue, _ sql: String) async throws -> [String] {
+            try await queue.outside { db in
+                let given = sql.replacing(/\?\d*/, with: "NULL")
+                return try Row.fetchAll(db, sql: "EXPLAIN \(given)").map { "\($0["opcode"] ?? "") \($0["p4"] ?? "")" }.filter { $0.contains("Ephemeral") }
+            }
+        }
+        for sql in [OperationColumn.insert, TransitionUpdate.plain.sql, "DELETE FROM live_write WHERE n = 1"] {
+            try await #expect(tables(store.queue, sql) == [], "\(sql)")
+        }
+        try await #expect(tables(cache.queue, EntryRow.insertion) == [])
+        await store.close()
+        await cache.close()
     }
 
     @Test func whatWasBeforeAMigrationIsKeptUntilTheNextCleanStop() async throws {

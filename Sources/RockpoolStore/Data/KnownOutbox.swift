@@ -32,9 +32,8 @@ final class RareOperations: Sendable {
     private let isMade = Atomic(false)
     private let nextLook = Mutex(ContinuousClock.now)
 
-    private static let ended = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
     private static let isStuck = "state IN ('dead', 'conflicted')"
-    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND state NOT IN (\(ended))"
+    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND \(OperationRow.isOpen)"
 
     /// Watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
@@ -48,8 +47,8 @@ final class RareOperations: Sendable {
             try db.execute(
                 sql: """
                     CREATE TEMP TRIGGER rare_\(event.prefix(6).lowercased()) AFTER \(event) ON main.op
-                    WHEN EXISTS (SELECT 1 FROM (SELECT new.state AS state, new.entity_type AS entity_type, new.entity_id AS entity_id)
-                        WHERE \(Self.isStuck) OR \(Self.isWide))
+                    WHEN new.\(Self.isStuck)
+                        OR new.entity_type IS NOT NULL AND new.entity_id IS NULL AND \(OperationRow.isOpen("new"))
                     BEGIN SELECT note_rare(); END
                     """)
         }

@@ -31,7 +31,7 @@ enum ShareSums {
         let rows = try Row.fetchAll(
             db,
             sql: [owner("op"), upstream("op")].map {
-                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account"
+                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE \(OperationRow.isOpen) GROUP BY account"
             }.joined(separator: " UNION ALL "))
         return try Dictionary(
             rows.map { row in
@@ -83,9 +83,7 @@ enum ShareSums {
             OR old.headers <> new.headers OR old.target <> new.target OR old.idem_key <> new.idem_key OR old.base_sha IS NOT new.base_sha
         """
 
-    private static let openStates = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-
-    private static func isOpen(_ row: String) -> String { "(\(row).state IN (\(openStates)))" }
+    private static func isOpen(_ row: String) -> String { OperationRow.isOpen(row) }
 
     private static func isOpen(of row: String) -> String {
         "EXISTS (SELECT 1 FROM op WHERE op.seq = \(row).seq AND \(isOpen("op")))"

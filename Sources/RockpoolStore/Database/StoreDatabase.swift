@@ -71,6 +71,7 @@ struct StoreDatabase: Sendable {
                     try db.execute(sql: "PRAGMA secure_delete = FAST")
                 }
                 try Self.migrate(in: db, identity, path: path)
+                try ConstantLists.unroll(in: db)
                 // GRDB's WAL setup lowers `synchronous` to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
             }

@@ -18,18 +18,19 @@ struct EntryRow: Sendable {
 
     static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
 
+    static let insertion = """
+        INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
+            response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
+            body_length, in_file, coding, part, own_write_at, own_write_included, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """
+
     /// Inserts the row and returns its id.
     /// - Parameter isOnProbation: false if the entry was read before: it takes the place of another one, or left a moment ago.
     func insert(
         in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, isOnProbation: Bool
     ) throws -> Int64 {
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
-                    response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
-                    body_length, in_file, coding, part, own_write_at, own_write_included, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
+        let statement = try db.cachedStatement(sql: Self.insertion)
         // Values of one type: of any others, an array of this length costs more than the row.
         let identifying: [DatabaseValue] = [
             Self.keyHash(key).databaseValue, Vary.variantKey(response.requestFields).databaseValue, key.text.databaseValue,

@@ -44,7 +44,14 @@ enum OperationRow {
     /// `columns` with NULL for the bodies of request and response, which may be large.
     static let lightColumns = values.map { $0.isHeavy ? "NULL" : $0.sql }.joined(separator: ", ")
 
-    /// The ended states, written as in the partial index `op_lane`: SQLite uses the index only for the same text.
+    /// The condition of an operation that has not ended, written as in the partial indexes of open operations: SQLite uses an index only for
+    /// the same comparisons.
+    static let isOpen = ConstantLists.unrolled("state NOT IN (\(endedStates))")
+
+    /// `isOpen` for a row with this name.
+    static func isOpen(_ row: String) -> String { ConstantLists.unrolled("\(row).state NOT IN (\(endedStates))") }
+
+    /// The ended states, as a list.
     static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
     /// - Throws: `UnreadableRow` with the name of the column, for a row that does not match the schema.

@@ -23,9 +23,9 @@ enum DataSchema {
         try db.execute(
             sql: """
                 CREATE INDEX IF NOT EXISTS op_standing ON op (lane, upstream, principal, state, place)
-                    WHERE state NOT IN (\(OperationRow.endedStates));
+                    WHERE \(OperationRow.isOpen);
                 CREATE INDEX IF NOT EXISTS op_whole_collection ON op (upstream, entity_type, principal, seq)
-                    WHERE entity_id IS NULL AND state NOT IN (\(OperationRow.endedStates))
+                    WHERE entity_id IS NULL AND \(OperationRow.isOpen)
                 """)
     }
 
@@ -37,6 +37,7 @@ enum DataSchema {
     }
 
     private static func guardOperations(in db: Database, named name: String, _ change: String, when condition: String) throws {
+        let condition = ConstantLists.unrolled(condition)
         let trigger = "CREATE TRIGGER \(name) BEFORE \(change) ON op WHEN \(condition) BEGIN SELECT RAISE(ABORT, 'illegal \(name)'); END"
         let present = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = ?", arguments: [name])
         guard present != trigger else { return }
