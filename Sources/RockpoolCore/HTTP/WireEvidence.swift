@@ -9,6 +9,8 @@ package struct WireEvidence: Hashable, Sendable {
     package var isFreshConnection: Bool
     /// True if the request was sent again because its first connection died: the first sending may have been applied.
     package var isRepeated: Bool
+    /// True if the response ends its connection (RFC 9112 §9.3).
+    package var endsConnection = false
 
     package init(bytesSent: Int64, isFreshConnection: Bool, isRepeated: Bool = false) {
         self.bytesSent = bytesSent

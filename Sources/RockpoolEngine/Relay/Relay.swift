@@ -31,9 +31,13 @@ extension EarlyAnswer {
     /// - Parameters:
     ///   - head: as it was received; empty for a failure.
     ///   - result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
-    package convenience init(to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?) {
+    ///   - lost: the failure of a write that was sent and may be repeated.
+    package convenience init(
+        to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?, lost: TransferFailure? = nil
+    ) {
         self.init(
-            to: relay.basis.request.head, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result)
+            to: relay.basis.request.head, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result,
+            lost: lost)
     }
 }
 

@@ -10,15 +10,18 @@ package final class EarlyAnswer: Sendable {
     let head: [UInt8]
     /// What the relay was about: a `FirstRead`, a `RelayedWrite`, or nothing but the request.
     let subject: (any Sendable)?
+    /// What became of the request if it was sent, lost, and may be repeated: the first sending may have had its effect.
+    let lost: TransferFailure?
     /// True for a write, which must not be sent twice.
     private let isWrite: Bool
     private let result: Mutex<Result<OriginReply, TransferFailure>?>
 
     /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
     init(
-        to request: RequestHead, head: [UInt8], subject: (any Sendable)?, isWrite: Bool, result: Result<OriginReply, TransferFailure>?
+        to request: RequestHead, head: [UInt8], subject: (any Sendable)?, isWrite: Bool, result: Result<OriginReply, TransferFailure>?,
+        lost: TransferFailure?
     ) {
-        (self.request, self.head, self.subject, self.isWrite) = (request, head, subject, isWrite)
+        (self.request, self.head, self.subject, self.isWrite, self.lost) = (request, head, subject, isWrite, lost)
         self.result = Mutex(result)
     }
 

@@ -26,7 +26,7 @@ package struct OriginReply: Sendable {
     package var wire: WireEvidence?
     /// The clock of the transfer, if it has one.
     package var clock: TransferClock?
-    /// The request as it was sent.
+    /// The request as it was sent; nil if its connection ends, so that none is kept for others like it.
     var request: OutboundRequest?
 
     package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil, clock: TransferClock? = nil) {

@@ -85,7 +85,8 @@ package final class UpstreamClient: Sendable {
         do {
             var reply: OriginReply
             if let answer = try early?.take(for: request) { reply = answer } else { reply = try await origin.send(request) }
-            reply.request = request
+            if early?.lost != nil { reply.wire?.isRepeated = true }
+            reply.request = reply.wire?.endsConnection == true ? nil : request
             // Once more at its end: an answer of a gateway from the time between may lack it.
             if !head.method.isSafe { parents.noteWrite(to: head.origin) }
             budgets.learn(from: reply.head, of: upstream, now: now())

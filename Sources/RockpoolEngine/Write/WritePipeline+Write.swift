@@ -97,7 +97,9 @@ extension WritePipeline {
             }
             body.discard()
             return answer
-        } catch let failure as TransferFailure {
+        } catch let last as TransferFailure {
+            // The first sending counts if the second one has sent nothing.
+            let failure = last.sent == .no ? context.exchange.early?.lost ?? last : last
             guard failure.kind != .tls, failure.kind != .denied, failure.kind != .protocolError || failure.sent != .no else {
                 body.discard()
                 return context.unanswered(failure, offlineMiss: false)

@@ -31,7 +31,7 @@ final class RelayConnection: ChannelInboundHandler {
 
     private func beginReady() {
         isReady = true
-        pool?.takeBack(self)
+        pool?.takeBack(self, isUsed: false)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
@@ -50,9 +50,12 @@ final class RelayConnection: ChannelInboundHandler {
     func release(keeps: Bool) {
         exchange = nil
         isPaused = false
-        guard keeps, let context, context.channel.isActive else { return close() }
+        guard keeps, let context, context.channel.isActive else {
+            pool?.pause(destination)
+            return close()
+        }
         idleSince = .now()
-        pool?.takeBack(self)
+        pool?.takeBack(self, isUsed: true)
         resume()
     }
 
@@ -69,6 +72,12 @@ final class RelayConnection: ChannelInboundHandler {
     func close() {
         exchange = nil
         context?.close(promise: nil)
+    }
+
+    /// Closes the connection, on which the origin was silent: it may serve another one instead.
+    func closeSilent() {
+        pool?.pause(destination)
+        close()
     }
 
     /// Closes the connection under its exchange, which breaks off.

@@ -59,8 +59,9 @@ final class RelayPool {
         return nil
     }
 
-    func takeBack(_ connection: RelayConnection) {
-        places[connection.destination]?.pause = .seconds(1)
+    /// - Parameter isUsed: true if it has carried an exchange.
+    func takeBack(_ connection: RelayConnection, isUsed: Bool) {
+        if isUsed { places[connection.destination]?.pause = .seconds(1) }
         places[connection.destination, default: Place()].idle.append(connection)
     }
 
@@ -77,10 +78,16 @@ final class RelayPool {
 
     /// Notes an attempt to open a connection that has failed.
     private func fail(_ destination: RelayDestination) {
+        pause(destination)
+        close(destination)
+    }
+
+    /// Opens no connection for a while: the last attempt has failed, or the origin ends its connections or is silent on them. One that serves
+    /// a single connection at a time would wait for a request on one that carries none.
+    func pause(_ destination: RelayDestination) {
         let pause = places[destination]?.pause ?? .seconds(1)
         places[destination]?.opensFrom = .now() + pause
         places[destination]?.pause = min(pause * 2, Self.longestPause)
-        close(destination)
     }
 
     private func close(_ destination: RelayDestination) {

@@ -128,7 +128,7 @@ final class RelayedExchange {
     private func lost() {
         guard let write = relay.write else { return handOver(EarlyAnswer(to: relay, result: nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
-        handOver(EarlyAnswer(to: relay, result: write.isRepeatable ? nil : .failure(failure)))
+        handOver(write.isRepeatable ? EarlyAnswer(to: relay, result: nil, lost: failure) : EarlyAnswer(to: relay, result: .failure(failure)))
     }
 
     /// Ends the exchange if its upstream has been silent for too long.
@@ -138,7 +138,7 @@ final class RelayedExchange {
         case .head where silence > relay.basis.request.timeouts.firstByte:
             let failure = TransferFailure(
                 kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.basis.request.timeouts.firstByte)")
-            connection.close()
+            connection.closeSilent()
             handOver(EarlyAnswer(to: relay, result: .failure(failure)))
         case .relaying(let template) where silence > idleLimit:
             connection.close()
@@ -343,7 +343,7 @@ final class RelayedExchange {
         if StreamLimits.isStream(head) { idleLimit = relay.basis.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
-        closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || (head.fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false)
+        closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || head.endsConnection
         let reply = OriginReply(
             head: head, length: length, body: pipe,
             wire: WireEvidence(bytesSent: Int64(relay.bytes.readableBytes), isFreshConnection: false))

@@ -76,6 +76,8 @@ final class Transfer: @unchecked Sendable {
                 if isChunked { chunks = ChunkReader() }
                 clock = easy.map { TransferClock($0.phases(since: createdAt)) }
                 session = easy?.session
+                var wire = wire
+                wire?.endsConnection = easy?.number(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_0 || head.endsConnection
                 reply = OriginReply(head: head, length: length, body: body, wire: wire, clock: clock)
                 thread?.noteHead(of: self)
             }

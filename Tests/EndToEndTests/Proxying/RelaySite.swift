@@ -15,6 +15,7 @@ struct RelaySite {
             var answer = ""
             var answers: [String: String] = [:]
             var requests: [String] = []
+            var connections = 0
         }
 
         private let state = Mutex(State())
@@ -33,6 +34,10 @@ struct RelaySite {
             set { state.withLock { $0.answers = newValue } }
         }
         var requests: [String] { state.withLock(\.requests) }
+        /// The number of connections that the origin has accepted.
+        var connections: Int { state.withLock(\.connections) }
+
+        func connected() { state.withLock { $0.connections += 1 } }
 
         func count(of target: String) -> Int { requests.count { $0.hasPrefix("GET \(target) ") } }
 
@@ -128,6 +133,7 @@ struct RelaySite {
         let script = Script()
         script.answer = answer
         let origin = try await RawServer.start { connection in
+            script.connected()
             while true {
                 var request = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
                 if let length = MessageHead(request)["content-length"].flatMap({ Int($0) }) {

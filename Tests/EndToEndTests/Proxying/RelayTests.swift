@@ -58,6 +58,29 @@ import Testing
         }
     }
 
+    /// An origin that serves one connection at a time would wait on a connection without a request.
+    @Test(arguments: ["HTTP/1.0 200 OK\r\n", "HTTP/1.1 200 OK\r\nConnection: close\r\n"])
+    func anOriginThatEndsItsConnectionsGetsNoOthers(_ start: String) async throws {
+        let ending = start + "Cache-Control: no-store\r\nContent-Length: 4\r\n\r\nbody"
+        try await with(ending) { site in
+            for _ in 0..<12 {
+                try await #expect(site.get().body == "body")
+                try await #expect(site.write("{}").head.status == 200)
+            }
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(site.script.requests.count == 24)
+            #expect(site.script.connections == 24)
+            // The same once it was one that keeps them: one for each way at most.
+            site.script.answer = Self.ok("kept")
+            try await site.warm()
+            site.script.answer = ending
+            let (requests, connections) = (site.script.requests.count, site.script.connections)
+            for _ in 0..<12 { try await #expect(site.get().body == "body") }
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(site.script.connections - connections <= site.script.requests.count - requests)
+        }
+    }
+
     // MARK: other responses
 
     @Test(arguments: [401, 404, 500, 503]) func anotherStatusIsTheOrigins(_ status: Int) async throws {

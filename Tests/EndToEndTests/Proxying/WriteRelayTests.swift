@@ -183,6 +183,26 @@ import Testing
         }
     }
 
+    /// A write that was sent and lost, and cannot be sent again now, is kept with the fact that it was sent.
+    @Test(arguments: [("POST", "yes"), ("PUT", "unknown")])
+    func whatWasSentIsKeptAsSent(_ kind: (method: String, honoured: String)) async throws {
+        let upstream: JSONValue = ["idempotency": ["honoured": .string(kind.honoured)]]
+        let usual = kind.method == "PUT" ? "HTTP/1.1 204 No Content\r\n\r\n" : Self.usual
+        try await RelaySite.with(usual, upstream: upstream) { site in
+            try await warm(site, method: kind.method)
+            let sent = site.script.requests("\(kind.method) /notes").count
+            site.script.answer = "silence"
+            async let lost = site.write(#"{"lost":true}"#, method: kind.method)
+            try await eventually("the write") { site.script.requests("\(kind.method) /notes").count > sent }
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            let reply = try await lost
+            #expect(reply.head.status == 202, "\(reply)")
+            let operation = try #require(try await site.server.operations().first)
+            #expect(operation["lastError"]?.string == "connection_terminated", "\(operation)")
+            #expect(site.script.requests("\(kind.method) /notes").count == sent + 1)
+        }
+    }
+
     /// A connection that the origin has closed while it was idle costs no write its answer.
     @Test func aConnectionThatWasClosedIsNotUsed() async throws {
         try await RelaySite.with(Self.created("1", fields: "X-Ends: yes\r\n")) { site in

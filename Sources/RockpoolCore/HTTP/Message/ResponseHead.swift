@@ -11,4 +11,7 @@ package struct ResponseHead: Hashable, Sendable {
         self.status = status
         self.fields = fields
     }
+
+    /// True if the connection of an HTTP/1.1 response is not used again: whatever its `Connection` says but the usual (RFC 9112 §9.3).
+    package var endsConnection: Bool { fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false }
 }

@@ -12,7 +12,7 @@ extension FastPathHandler {
             let way = pool.take(to: RelayDestination(relay.basis.request), timeout: relay.basis.request.timeouts.connect)
         else { return false }
         if let first = relay.first, !first.begin() {
-            pool.takeBack(way)
+            pool.takeBack(way, isUsed: false)
             return false
         }
         begin(relay, on: way, of: .read(request), in: bytes, context: context)
