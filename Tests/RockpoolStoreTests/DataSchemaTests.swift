@@ -58,7 +58,9 @@ import Testing
         func tables(_ queue: CommitQueue, _ sql: String) async throws -> [String] {
             try await queue.outside { db in
                 let given = sql.replacing(/\?\d*/, with: "NULL")
-                return try Row.fetchAll(db, sql: "EXPLAIN \(given)").map { "\($0["opcode"] ?? "") \($0["p4"] ?? "")" }.filter { $0.contains("Ephemeral") }
+                return try Row.fetchAll(db, sql: "EXPLAIN \(given)").map { "\($0["opcode"] ?? "") \($0["p4"] ?? "")" }.filter {
+                    $0.contains("Ephemeral")
+                }
             }
         }
         for sql in [OperationColumn.insert, TransitionUpdate.plain.sql, "DELETE FROM live_write WHERE n = 1"] {

@@ -128,7 +128,8 @@ final class RelayedExchange {
     private func lost() {
         guard let write = relay.write else { return handOver(EarlyAnswer(to: relay, result: nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
-        handOver(write.isRepeatable ? EarlyAnswer(to: relay, result: nil, lost: failure) : EarlyAnswer(to: relay, result: .failure(failure)))
+        handOver(
+            write.isRepeatable ? EarlyAnswer(to: relay, result: nil, lost: failure) : EarlyAnswer(to: relay, result: .failure(failure)))
     }
 
     /// Ends the exchange if its upstream has been silent for too long.
