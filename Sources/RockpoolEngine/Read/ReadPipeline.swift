@@ -137,6 +137,9 @@ package final class ReadPipeline: Sendable {
             case .lookAgain: return nil
             case .alone: return await fetchAlone(for: &context, by: forwarding)
             case .lead(let fetch): return await lead(fetch, key: key, for: &context, by: forwarding)
+            // Its response may show the state before a write that was answered since.
+            case .follow(let fetch) where updates.cache.wasInvalidated(key.base, groups: [], since: fetch.startedAt):
+                return await fetchAlone(for: &context, by: forwarding)
             case .follow where context.isBehind:
                 return Reply(head: ResponseHead(status: 204), body: .none(length: nil), trace: context.trace)
             case .follow(let fetch):
@@ -179,7 +182,7 @@ package final class ReadPipeline: Sendable {
     func fetchOrRevalidate(
         for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
     ) async -> FetchOutcome {
-        let sentAt = now()
+        let sentAt = context.exchange.early?.answeredSince ?? now()
         defer { forwarding.claim?.release() }
         let part = (number: running.number(), base: context.fetchKey().base)
         let end: @Sendable () -> Void = { [inFlight, running] in

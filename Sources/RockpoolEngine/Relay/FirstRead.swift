@@ -11,7 +11,7 @@ package final class FirstRead: FetchLead {
     private let key: FetchKey
     /// The epoch of the fetch table before it was known that nothing is stored.
     private let epoch: UInt64
-    private let beganAt: Timestamp
+    let beganAt: Timestamp
     /// Called if the store had no room for the response.
     private let refused: @Sendable () -> Void
     private let fetch = Mutex<CoalescedFetch?>(nil)

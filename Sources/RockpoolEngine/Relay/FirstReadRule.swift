@@ -69,7 +69,7 @@ final class FirstReadRule: Sendable {
         var request = request
         request.head.target = target
         return Relay(
-            basis: RelayBasis(request, plan: plan, trace: trace), bytes: RequestHead.bytes(target, linesAfterTarget),
+            basis: RelayBasis(request, plan: plan, trace: trace), madeAt: first.beganAt, bytes: RequestHead.bytes(target, linesAfterTarget),
             templates: learned.withLock { $0.templates }, first: first)
     }
 }

@@ -6,6 +6,8 @@ package import RockpoolCore
 /// One request that takes the place of its exchange in the read pipeline.
 package struct Relay: Sendable {
     package let basis: RelayBasis
+    /// When it was made, at the latest when it is sent.
+    let madeAt: Timestamp
     /// The request in the form of HTTP/1.1.
     package let bytes: ByteBuffer
     /// The patterns of the responses; none before the first one has been learned.
@@ -37,7 +39,7 @@ extension EarlyAnswer {
     ) {
         self.init(
             to: relay.basis.request.head, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result,
-            lost: lost)
+            lost: lost, sentAt: relay.madeAt)
     }
 }
 

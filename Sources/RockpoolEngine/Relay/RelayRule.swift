@@ -35,9 +35,9 @@ final class RelayRule: Sendable {
     var request: OutboundRequest { basis.request }
     var plan: RoutePlan { basis.plan }
 
-    var relay: Relay {
+    func relay(at now: Timestamp) -> Relay {
         let templates = learned.withLock { $0.template }.map { [$0] } ?? []
-        return Relay(basis: basis, bytes: bytes, templates: templates, first: nil)
+        return Relay(basis: basis, madeAt: now, bytes: bytes, templates: templates, first: nil)
     }
 
     var validity: Validity { learned.withLock { $0.validity } }

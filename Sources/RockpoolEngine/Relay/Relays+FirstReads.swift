@@ -11,12 +11,12 @@ extension Relays {
         guard !firstReads.isEmpty, let shape = RequestShape(of: request, in: bytes) else { return nil }
         let hash = Self.hash(shape, in: bytes, listener)
         guard let rule = firstReads[hash], rule.isFor(shape, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
-        guard isValid(rule.validity, of: rule.plan) else {
+        var head = rule.received
+        head.target = unsafe bytes.extracting(shape.path).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+        guard isValid(rule.validity, of: rule.plan, at: head.target) else {
             firstReads.forget(hash)
             return nil
         }
-        var head = rule.received
-        head.target = unsafe bytes.extracting(shape.path).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
         guard active.routes.plan(for: head) == rule.plan, reads.lookup.searchVariance(for: head, plan: rule.plan) == nil else { return nil }
         let context = RequestContext(
             exchange: Exchange(request: head, isLocalClient: isLocalClient), trace: Trace(method: "GET", url: "", startedAt: now()),

@@ -29,7 +29,7 @@ extension Relays {
         let span = bytes.readableBytesUInt8Span
         let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), at: listener)
         guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
-        if isValid(rule.validity, of: rule.passed.plan) { return rule }
+        if isValid(rule.validity, of: rule.passed.plan, at: rule.passed.received.target) { return rule }
         writeRules.forget(hash)
         return nil
     }
@@ -48,7 +48,9 @@ extension Relays {
         guard mayRelay(passed.request, by: passed.plan, of: exchange), passed.plan.queueable else { return }
         let hash = Self.hash(plain.before.span, plain.after.span, at: plain.listener)
         let validity = validity(since: moment, keys: [Self.place], credential: passed.identity.credential)
-        if let known = writeRules[hash], isValid(known.validity, of: known.passed.plan), known.passed.isAlike(passed) {
+        if let known = writeRules[hash], known.passed.isAlike(passed),
+            isValid(known.validity, of: passed.plan, at: passed.received.target)
+        {
             // Without an answer on a relay's connection there is nothing to learn.
             guard let early = exchange.early, early.isTaken else { return }
             // The representation that a PUT may be answered with is read.

@@ -50,24 +50,25 @@ package final class Relays: Sendable {
         guard let rule = rules[hash], rule.isFor(head, at: listener, isLocalClient: isLocalClient) else {
             return keepsPath ? firstRead(for: request, in: head, at: listener, isLocalClient: isLocalClient) : nil
         }
-        guard isValid(rule.validity, of: rule.plan) else {
+        guard isValid(rule.validity, of: rule.plan, at: rule.request.head.target) else {
             rules.forget(hash)
             return nil
         }
-        return rule.relay
+        return rule.relay(at: now())
     }
 
     /// True if the pipeline would decide as it did when a rule was learned.
-    func isValid(_ validity: RelayRule.Validity, of plan: RoutePlan) -> Bool {
+    /// - Parameter target: of the request.
+    func isValid(_ validity: RelayRule.Validity, of plan: RoutePlan, at target: String) -> Bool {
         let moment = now()
         return moment < validity.until && moment > validity.until - Self.lifetime - .seconds(1) && validity.epoch == reachability.epoch
-            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(plan)
+            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(plan, at: target)
     }
 
     /// True if queued writes may affect what a request reads.
-    private func isOverlaid(_ plan: RoutePlan) -> Bool {
+    private func isOverlaid(_ plan: RoutePlan, at target: String) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
-        return overlay.files.covers(upstream: upstream)
+        return overlay.files.covers(upstream: upstream) && overlay.files.covers(upstream: upstream, path: FilePath(target))
             || plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
     }
 

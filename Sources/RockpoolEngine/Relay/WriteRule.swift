@@ -33,7 +33,9 @@ final class WriteRule: Sendable {
         validity: RelayRule.Validity, now: Timestamp
     ) {
         (self.passed, self.isLocalClient, self.places) = (passed, isLocalClient, places)
-        basis = RelayBasis(passed.request, plan: passed.plan, trace: trace)
+        var request = passed.request
+        request.head = passed.unkeyed
+        basis = RelayBasis(request, plan: passed.plan, trace: trace)
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         (before, after, listener) = (plain.before, plain.after, plain.listener)
@@ -72,7 +74,8 @@ final class WriteRule: Sendable {
         write.operation.fingerprint = fingerprint.of(bytes)
         let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
-            basis: basis, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil, write: relayed)
+            basis: basis, madeAt: now, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil,
+            write: relayed)
     }
 
     private func sent(key: String, _ body: ByteBuffer) -> ByteBuffer {

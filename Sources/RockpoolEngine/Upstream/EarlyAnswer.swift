@@ -12,6 +12,7 @@ package final class EarlyAnswer: Sendable {
     let subject: (any Sendable)?
     /// What became of the request if it was sent, lost, and may be repeated: the first sending may have had its effect.
     let lost: TransferFailure?
+    private let sentAt: Timestamp
     /// True for a write, which must not be sent twice.
     private let isWrite: Bool
     private let result: Mutex<Result<OriginReply, TransferFailure>?>
@@ -19,9 +20,10 @@ package final class EarlyAnswer: Sendable {
     /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
     init(
         to request: RequestHead, head: [UInt8], subject: (any Sendable)?, isWrite: Bool, result: Result<OriginReply, TransferFailure>?,
-        lost: TransferFailure?
+        lost: TransferFailure?, sentAt: Timestamp
     ) {
-        (self.request, self.head, self.subject, self.isWrite, self.lost) = (request, head, subject, isWrite, lost)
+        (self.request, self.head, self.subject, self.isWrite) = (request, head, subject, isWrite)
+        (self.lost, self.sentAt) = (lost, sentAt)
         self.result = Mutex(result)
     }
 
@@ -31,6 +33,10 @@ package final class EarlyAnswer: Sendable {
 
     /// True if there is no answer, or the pipeline has it.
     package var isTaken: Bool { result.withLock { $0 == nil } }
+
+    /// When the request was sent whose answer waits to be taken; nil without such an answer. What is invalidated since then is newer than
+    /// the answer.
+    var answeredSince: Timestamp? { isTaken ? nil : sentAt }
 
     /// True for a write whose answer, or the lack of it, waits to be taken.
     var holdsWrite: Bool { isWrite && !isTaken }

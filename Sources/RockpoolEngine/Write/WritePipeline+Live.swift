@@ -14,7 +14,7 @@ extension WritePipeline {
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
         head.acceptReadable(context.plan)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
-        let sentAt = now()
+        let sentAt = context.exchange.early?.answeredSince ?? now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream: upstream)
         if answer.head.status == 412, let failure = answer.lostBefore {

@@ -110,7 +110,7 @@ extension CacheStore {
 
     /// True if a response was invalidated while its request was in flight. Called on the writer's thread: an invalidation noted after this
     /// check updates the row itself.
-    func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
+    package func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         guard !invalidations.isEmpty else { return false }
         let url = key.url
         let origin = Self.origin(of: url)

@@ -223,6 +223,26 @@ import Testing
         }
     }
 
+    /// A write that is answered while a read of its URL is under way makes the read's response out of date, also for a request that begins
+    /// then (RFC 9111 §4.4).
+    @Test(arguments: ["usual", "later", "split"], [true, false]) func aWriteInBetweenIsSeen(_ kind: String, isRelayed: Bool) async throws {
+        try await RelaySite.with(Self.ok("usual")) { site in
+            try await warm(site)
+            let late = String(repeating: "~", count: 20)
+            site.script.answers["/item"] = late + RelaySite.framed(Self.usualHead, "before", kind)
+            async let reading = site.get("/item", isPlain: isRelayed)
+            try await eventually("the read") { site.script.count(of: "/item") == 1 }
+            site.script.answers["/item"] = Self.ok("after")
+            let writer = RelaySite(
+                script: site.script, server: site.server, port: site.port, client: try await RawConnection.open(site.server.gateway))
+            try await #expect(writer.write("{}", to: "/item").head.status == 200)
+            try await #expect(writer.get("/item").body == "after", "at once")
+            try await #expect(["before", "after"].contains(reading.body))
+            try await #expect(writer.get("/item").body == "after")
+            await writer.client.close()
+        }
+    }
+
     @Test func aClientThatLeavesHoldsUpNobody() async throws {
         try await RelaySite.with(Self.ok("usual")) { site in
             try await warm(site)

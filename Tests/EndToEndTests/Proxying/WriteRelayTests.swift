@@ -216,6 +216,37 @@ import Testing
         }
     }
 
+    /// A queued write to one path leaves the relays of all others.
+    @Test func aDeliveredFileStopsOnlyItsOwnRelays() async throws {
+        try await RelaySite.with(Self.usual) { site in
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            try await #expect(site.write("kept", to: "/files/1", method: "PUT").head.status == 202)
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "auto"]).status < 300)
+            try await site.server.outboxIsEmpty()
+            try await warm(site)
+            let relays = try await site.relays()
+            for _ in 0..<6 { try await #expect(site.write("{}", to: "/files/1/below", method: "POST").head.status == 201) }
+            try await #expect(site.relays() == relays)
+        }
+    }
+
+    /// The record of a relayed write names no other write's key.
+    @Test func theRecordHasNoKeyOfAnother() async throws {
+        try await RelaySite.with(Self.usual) { site in
+            try await warm(site)
+            for _ in 0..<3 { _ = try await site.write("{}") }
+            let keys = site.script.requests("POST /notes").compactMap { MessageHead($0)["idempotency-key"]?.filter { $0 != "\"" } }
+            let records = try await site.server.get("/v1/requests?limit=100")
+            let list = try #require(records.json?["items"]?.array)
+            for record in list {
+                let whole = try await site.server.get("/v1/requests/\(record["id"]?.string ?? "\(try #require(record["id"]))")").text
+                #expect(whole.contains("user-agent") || whole.contains("Content-Type"), "\(whole)")
+                #expect(!keys.contains { whole.contains($0) }, "\(whole)")
+            }
+            #expect(!list.isEmpty && !keys.isEmpty)
+        }
+    }
+
     @Test func silenceEndsWithTheTimeout() async throws {
         try await RelaySite.with(Self.usual, upstream: ["timeouts": ["first_byte": "500ms"]]) { site in
             try await warm(site)

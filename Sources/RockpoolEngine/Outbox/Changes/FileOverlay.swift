@@ -7,17 +7,51 @@ import Synchronization
 /// Writes to paths without a declared resource, by upstream. Stores no contents.
 final class FileOverlay: Sendable {
     private struct Writes {
-        var open: [Int64: FileWrite] = [:]
+        private(set) var open: [Int64: FileWrite] = [:]
         /// In order of delivery; also writes that were sent at once.
-        var delivered: [FileWrite] = []
+        private(set) var delivered: [FileWrite] = []
+        /// The number of writes that change a path.
+        private var changed: [FilePath: Int] = [:]
         /// True if clients list collections of the upstream.
         var isListed = false
         /// Paths that a client was told are not there, and when.
         var missing: [MissingFile: Timestamp] = [:]
 
+        /// - Returns: true if it was not open before.
+        mutating func open(_ write: FileWrite) -> Bool {
+            let before = open.updateValue(write, forKey: write.sequence)
+            count(write, by: 1)
+            if let before { count(before, by: -1) }
+            return before == nil
+        }
+
+        mutating func close(_ sequence: Int64) {
+            if let write = open.removeValue(forKey: sequence) { count(write, by: -1) }
+        }
+
         mutating func keep(_ write: FileWrite) {
             delivered.append(write)
-            if delivered.count > FileOverlay.deliveredLimit { delivered.removeFirst(FileOverlay.deliveredLimit / 2) }
+            count(write, by: 1)
+            guard delivered.count > FileOverlay.deliveredLimit else { return }
+            for old in delivered.prefix(FileOverlay.deliveredLimit / 2) { count(old, by: -1) }
+            delivered.removeFirst(FileOverlay.deliveredLimit / 2)
+        }
+
+        /// True if a write changes the path, or one above it.
+        func cover(_ path: FilePath) -> Bool {
+            var place: FilePath? = path
+            while let next = place {
+                if changed[next] != nil { return true }
+                place = next.parent
+            }
+            return false
+        }
+
+        private mutating func count(_ write: FileWrite, by change: Int) {
+            for path in [write.path, write.created].compactMap({ $0 }) {
+                let number = changed[path, default: 0] + change
+                changed[path] = number == 0 ? nil : number
+            }
         }
     }
 
@@ -45,10 +79,10 @@ final class FileOverlay: Sendable {
         return upstreams.withLock { upstreams in
             switch operation.state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
-                return upstreams[operation.upstream, default: Writes()].open.updateValue(write, forKey: write.sequence) == nil
-            case .dead, .cancelled, .superseded: upstreams[operation.upstream]?.open[write.sequence] = nil
+                return upstreams[operation.upstream, default: Writes()].open(write)
+            case .dead, .cancelled, .superseded: upstreams[operation.upstream]?.close(write.sequence)
             case .delivered:
-                upstreams[operation.upstream]?.open[write.sequence] = nil
+                upstreams[operation.upstream]?.close(write.sequence)
                 write.isDelivered = true
                 write.at = operation.endedAt ?? operation.acceptedAt
                 write.etag = operation.result?.head.fields[.eTag]
@@ -119,10 +153,7 @@ final class FileOverlay: Sendable {
 
     /// True if reads of the path may have to include a write.
     func covers(upstream: String, path: FilePath) -> Bool {
-        upstreams.withLock { upstreams in
-            guard let writes = upstreams[upstream] else { return false }
-            return (Array(writes.open.values) + writes.delivered).contains { $0.path.contains(path) || $0.created?.contains(path) == true }
-        }
+        upstreams.withLock { $0[upstream]?.cover(path) ?? false }
     }
 
     /// True if there are any writes.

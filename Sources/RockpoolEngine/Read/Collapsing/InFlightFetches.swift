@@ -37,7 +37,7 @@ final class InFlightFetches: Sendable {
             if state.uncollapsible.contains(key.base, now: now) { return .alone }
             if let fetch = state.fetches[key] { return mayFollow ? .follow(fetch) : .alone }
             guard epoch == nil || state.epochs[Self.slot(of: key.base)] == epoch else { return .lookAgain }
-            let fetch = CoalescedFetch()
+            let fetch = CoalescedFetch(at: now)
             state.fetches[key] = fetch
             return .lead(fetch)
         }
@@ -95,6 +95,11 @@ final class CoalescedFetch: Sendable {
     }
 
     private let state = Mutex(State())
+    /// When it began.
+    let startedAt: Timestamp
+
+    /// - Parameter now: for a fetch that others may follow.
+    init(at now: Timestamp = .distantPast) { startedAt = now }
 
     /// Starts the fetch. Called once, by the leader.
     /// - Parameter executor: runs it where the leader runs, so that no thread is woken for it; nil for the shared threads.
