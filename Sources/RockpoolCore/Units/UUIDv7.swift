@@ -44,14 +44,19 @@ struct UUIDBits: Hashable, Sendable {
 
     /// The written form, in lower case.
     var text: String {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(36)
-        for digit in 0..<32 {
-            if Self.hyphens.contains(bytes.count) { bytes.append(UInt8(ascii: "-")) }
-            let value = UInt8((digit < 16 ? high : low) >> UInt64(60 - 4 * (digit % 16)) & 0xF)
-            bytes.append(value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
+        unsafe String(unsafeUninitializedCapacity: 36) { bytes in
+            var place = 0
+            for digit in 0..<32 {
+                if Self.hyphens.contains(place) {
+                    unsafe bytes[place] = UInt8(ascii: "-")
+                    place += 1
+                }
+                let value = UInt8((digit < 16 ? high : low) >> UInt64(60 - 4 * (digit % 16)) & 0xF)
+                unsafe bytes[place] = value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+                place += 1
+            }
+            return place
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static let hyphens = [8, 13, 18, 23]

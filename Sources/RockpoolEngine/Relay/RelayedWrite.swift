@@ -11,14 +11,12 @@ package final class RelayedWrite: Sendable {
     /// later than that, so such a write does not meet a connection that is being closed.
     package static let quiet = TimeSpan.seconds(1)
 
-    let passed: PassedWrite
+    private let rule: WriteRule
     let body: ByteBuffer
     private let writes: WritePipeline
     /// Without its record.
     private let write: ReceivedWrite
     private let trace = Mutex<LiveWriteTrace?>(nil)
-    /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
-    private let places: [String]?
     /// True if a second effect of the write is harmless, or prevented by its key.
     package let isRepeatable: Bool
     /// True if the last write like this one was a moment ago.
@@ -27,7 +25,7 @@ package final class RelayedWrite: Sendable {
 
     init(_ write: ReceivedWrite, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline) {
         (self.write, self.body, self.isFollowing, self.writes) = (write, body, isFollowing, writes)
-        (passed, places, isRepeatable) = (rule.passed, rule.places, rule.isRepeatable)
+        (self.rule, isRepeatable) = (rule, rule.isRepeatable)
         sentAt = writes.now()
     }
 
@@ -43,27 +41,35 @@ package final class RelayedWrite: Sendable {
 
     /// Records that the write is about to be sent (docs/outbox.md#live-writes).
     package func record() async {
-        let trace = await writes.traces.record(write, share: writes.share(of: write.operation.principal, at: passed.upstream))
+        let trace = await writes.traces.record(write, share: writes.share(of: write.operation.principal, at: rule.passed.upstream))
         self.trace.withLock { $0 = trace }
-        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
     }
 
     /// Ends the write if its answer has no effect on anything that is stored; false if `answered` must be called.
     package func isAnswered(by head: ResponseHead) -> Bool {
-        guard let places, !head.fields.contains(.location), CacheGroups.invalidated(by: head, to: passed.received).isEmpty,
+        guard let places = rule.places, !head.fields.contains(.location),
+            CacheGroups.invalidated(by: head, to: rule.passed.received).isEmpty,
             writes.cache.invalidateAbsent(places)
         else { return false }
-        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
         end()
         return true
     }
 
     /// Works the effects of the answer into the cache, and ends the record: the client gets its answer next.
     package func answered(by head: ResponseHead) async {
-        writes.upstreams.parents.noteWrite(to: passed.received.origin)
+        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
         await writes.liveEffects.note(
-            head, to: passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: passed.plan, identity: passed.identity)
+            head, to: rule.passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: rule.passed.plan,
+            identity: rule.passed.identity)
         end()
+    }
+
+    /// Ends a write that was sent, because its client has left: its effect is not known, so that what is stored counts as older.
+    package func abandon() {
+        end()
+        Task { [writes, rule] in await writes.reads.updates.invalidate(after: ResponseHead(status: 200), to: rule.passed.received) }
     }
 
     /// Ends the record without effects: the client has left, or nothing was sent.
@@ -73,19 +79,20 @@ package final class RelayedWrite: Sendable {
     /// outbox. The decisions are those that the write was sent by.
     func conclude(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         var exchange = exchange
-        exchange.request = passed.received
+        exchange.request = rule.passed.received
         var context = RequestContext(
-            exchange: exchange, trace: trace, plan: passed.plan, identity: passed.identity, permission: .go, wishes: WritePreferences())
+            exchange: exchange, trace: trace, plan: rule.passed.plan, identity: rule.passed.identity, permission: .go,
+            wishes: WritePreferences())
         context.trace.verdict = .pass
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
         context.trace.record(
-            .routed(upstream: passed.upstream.name, category: passed.plan.category?.name, strategy: passed.plan.strategy))
-        context.trace.identity = passed.identity
+            .routed(upstream: rule.passed.upstream.name, category: rule.passed.plan.category?.name, strategy: rule.passed.plan.strategy))
+        context.trace.identity = rule.passed.identity
         defer { trace = context.trace }
         var write = received
         let whole = Spool.Whole(body)
         do {
-            return try await writes.send(&write, body: whole, context: &context, upstream: passed.upstream)
+            return try await writes.send(&write, body: whole, context: &context, upstream: rule.passed.upstream)
         } catch {
             return writes.outboxFailed(error, body: whole, context: &context)
         }

@@ -10,7 +10,7 @@ extension Relays {
     /// - Parameter bytes: Readable from the request's first byte on.
     package func relay(of write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Relay? {
         guard let rule = rule(for: write, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
-        guard isFree(for: rule.passed), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
+        guard isFree(for: rule), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
             let body = bytes.getSlice(at: bytes.readerIndex + write.body.lowerBound, length: write.body.count)
         else { return nil }
         // The receive buffer is soon reused.
@@ -34,13 +34,14 @@ extension Relays {
         return nil
     }
 
-    /// True if nothing can be before the next write like `passed`: the outbox is empty, and no earlier attempt is under way in its lane.
-    private func isFree(for passed: PassedWrite) -> Bool {
-        let (operation, upstream, notifier) = (passed.operation, passed.upstream.name, writes.notifier)
-        return writes.data.isKnownEmpty && writes.upstreams.isTrusted(passed.upstream) && writes.upstreams.isReachable(passed.upstream)
+    /// True if nothing can be before the next write of a rule: the outbox is empty, and no earlier attempt is under way in its lane.
+    private func isFree(for rule: WriteRule) -> Bool {
+        let (upstream, lane, principal) = (rule.passed.upstream, rule.passed.operation.lane, rule.passed.operation.principal)
+        let notifier = writes.notifier
+        return writes.data.isKnownEmpty && writes.upstreams.isTrusted(upstream) && writes.upstreams.isReachable(upstream)
             && !notifier.laneHolds.holds(
-                upstream: upstream, lane: operation.lane, forProved: writes.credentials.isProved(operation.principal), now: now())
-            && !notifier.effectsUnderWay.contains(upstream: upstream, lane: operation.lane, principal: operation.principal)
+                upstream: upstream.name, lane: lane, forProved: writes.credentials.isProved(principal), now: now())
+            && !notifier.effectsUnderWay.contains(upstream: upstream.name, lane: lane, principal: principal)
     }
 
     /// Learns from a write that was sent while its client waited.

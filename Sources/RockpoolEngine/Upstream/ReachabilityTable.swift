@@ -58,8 +58,11 @@ package final class ReachabilityTable: Sendable {
     }
 
     /// Records an event observed in traffic or by a probe.
-    package func record(_ event: Reachability.Event, for upstream: String?, now: Timestamp, random: Double = .random(in: 0..<1)) {
+    /// - Parameter random: from 0 up to 1; nil for one of the system's.
+    package func record(_ event: Reachability.Event, for upstream: String?, now: Timestamp, random: Double? = nil) {
         guard let upstream else { return }
+        var numbers = SystemNumbers()
+        let random = random ?? .random(in: 0..<1, using: &numbers)
         let (change, listener): (ReachabilityChange?, (@Sendable (ReachabilityChange) -> Void)?) = table.withLock { table in
             guard var machine = table.machines[upstream] else { return (nil, nil) }
             let before = machine.state

@@ -108,6 +108,8 @@ extension WritePipeline {
             // The client has disconnected without a reply and will retry, so the write is not queued.
             guard failure.kind != .cancelled else {
                 body.discard()
+                // Its effect is not known.
+                if failure.sent != .no { await reads.updates.invalidate(after: ResponseHead(status: 200), to: context.request) }
                 return context.unanswered(failure, offlineMiss: false)
             }
             draft.operation.note(

@@ -80,6 +80,9 @@ final class RelayConnection: ChannelInboundHandler {
         close()
     }
 
+    /// Notes that the connection broke under a request that must not be sent twice.
+    func noteLost() { pool?.noteLost(destination) }
+
     /// Closes the connection under its exchange, which breaks off.
     func drop() {
         isBroken = true

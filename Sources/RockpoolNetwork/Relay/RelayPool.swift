@@ -16,6 +16,8 @@ final class RelayPool {
     private static let idleLimit = TimeAmount.seconds(15)
     /// The longest time after a failed attempt during which no other is made; the first is a second.
     private static let longestPause = TimeAmount.seconds(64)
+    /// The time for which an origin is not trusted to keep a connection that it has not announced to close, after it has closed one.
+    private static let distrust = TimeAmount.minutes(5)
     private static let sweep = TimeAmount.milliseconds(250)
 
     private struct Place {
@@ -25,6 +27,8 @@ final class RelayPool {
         var count = 0
         var opensFrom = NIODeadline.uptimeNanoseconds(0)
         var pause = TimeAmount.seconds(1)
+        /// Before this, no connection is used again for what must not be sent twice.
+        var keptFrom = NIODeadline.uptimeNanoseconds(0)
     }
 
     private let loop: any EventLoop
@@ -47,6 +51,7 @@ final class RelayPool {
     ///   - quiet: the longest time for which it may have been idle.
     ///   - timeout: the time to open one; nil to open none.
     func take(to destination: RelayDestination, idleAtMost quiet: TimeSpan? = nil, timeout: TimeSpan?) -> RelayConnection? {
+        if quiet != nil, let place = places[destination], place.keptFrom > .now() { return nil }
         if let last = places[destination]?.idle.last,
             quiet.map({ NIODeadline.now() - last.idleSince <= .milliseconds($0.milliseconds) }) ?? true
         {
@@ -71,6 +76,9 @@ final class RelayPool {
         if connection.isReady { close(connection.destination) } else { fail(connection.destination) }
     }
 
+    /// Notes that a connection broke under a request that must not be sent twice.
+    func noteLost(_ destination: RelayDestination) { places[destination, default: Place()].keptFrom = .now() + Self.distrust }
+
     /// Closes the connections to one origin, or to all. What they carry breaks off.
     func end(to origin: OriginAddress?) {
         for connection in Array(all.values) where origin == nil || connection.destination.origin == origin { connection.drop() }
@@ -92,7 +100,7 @@ final class RelayPool {
 
     private func close(_ destination: RelayDestination) {
         places[destination]?.count -= 1
-        if let place = places[destination], place.count == 0, place.opensFrom <= .now() { places[destination] = nil }
+        if let place = places[destination], place.count == 0, max(place.opensFrom, place.keptFrom) <= .now() { places[destination] = nil }
         if all.isEmpty, opening == 0 {
             sweeping?.cancel()
             sweeping = nil

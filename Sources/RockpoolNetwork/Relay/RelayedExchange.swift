@@ -128,8 +128,9 @@ final class RelayedExchange {
     private func lost() {
         guard let write = relay.write else { return handOver(EarlyAnswer(to: relay, result: nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
-        handOver(
-            write.isRepeatable ? EarlyAnswer(to: relay, result: nil, lost: failure) : EarlyAnswer(to: relay, result: .failure(failure)))
+        if write.isRepeatable { return handOver(EarlyAnswer(to: relay, result: nil, lost: failure)) }
+        connection.noteLost()
+        handOver(EarlyAnswer(to: relay, result: .failure(failure)))
     }
 
     /// Ends the exchange if its upstream has been silent for too long.
@@ -167,7 +168,7 @@ final class RelayedExchange {
         case .recording: return phase = .ended
         case .head:
             relay.first?.leave()
-            relay.write?.end()
+            relay.write?.abandon()
             finish()
         case .noting: finish()
         case .relaying(let template): record(template, error: ReplyEnd.clientLeft)

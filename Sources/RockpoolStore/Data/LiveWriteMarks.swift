@@ -26,6 +26,8 @@ package struct LiveWriteTrace: Hashable, Sendable {
         /// Ended, with their rows still to be deleted.
         var ended: [LiveWriteTrace] = []
         var isDeletionDue = false
+        /// The token of the next use of a slot: those of a run follow each other from a random one on.
+        var token = Int64.random(in: .min ... .max)
     }
 
     /// Preallocated bytes: a full disk must not prevent a mark.
@@ -60,7 +62,8 @@ package struct LiveWriteTrace: Hashable, Sendable {
         state.withLock { state in
             let slot = state.free.popLast() ?? state.count
             state.count = max(state.count, slot + 1)
-            let trace = LiveWriteTrace(slot: slot, token: .random(in: .min ... .max), hasBlob: hasBlob)
+            state.token &+= 1
+            let trace = LiveWriteTrace(slot: slot, token: state.token, hasBlob: hasBlob)
             state.underWay.insert(trace)
             return trace
         }

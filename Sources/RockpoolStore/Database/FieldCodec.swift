@@ -16,6 +16,11 @@ enum FieldCodec {
         return Data(bytes)
     }
 
+    /// Returns the approximate number of bytes that `encode` makes.
+    static func length(of fields: HTTPFields) -> Int64 {
+        fields.reduce(1) { $0 + Int64($1.name.rawName.utf8.count + $1.value.utf8.count) + 2 }
+    }
+
     /// Decodes bytes produced by `encode`; nil for any other bytes.
     static func decode(_ data: Data) -> HTTPFields? {
         var bytes = Array(data)[...]

@@ -258,6 +258,46 @@ import Testing
 
     // MARK: the outbox
 
+    /// The effect of a write whose client has left is not known, so that no copy of its target is used without a question.
+    @Test(arguments: [true, false]) func aClientThatLeavesMakesTheCopyStale(isRelayed: Bool) async throws {
+        try await RelaySite.with(Self.usual) { site in
+            site.script.answers["/notes"] = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 3\r\n\r\nold"
+            if isRelayed { try await warm(site) }
+            _ = try await site.get("/notes")
+            let asked = site.script.count(of: "/notes")
+            try await #expect(site.get("/notes").body == "old")
+            #expect(site.script.count(of: "/notes") == asked)
+            let sent = site.script.requests("POST /notes").count
+            site.script.answer = "silence"
+            let other = try await RawConnection.open(site.server.gateway)
+            let head = "POST /notes HTTP/1.1\r\nHost: \(site.server.gateway)\r\nContent-Type: application/json\r\n"
+            try await other.send(head + "Content-Length: 2\r\n\r\n{}")
+            try await eventually("the write") { site.script.requests("POST /notes").count > sent }
+            try await other.reset()
+            try await eventually("a question") {
+                _ = try await site.get("/notes")
+                return site.script.count(of: "/notes") > asked
+            }
+        }
+    }
+
+    /// After a kept connection has broken under a write, others that must not be sent twice use none for a while.
+    @Test func anOriginThatClosesSilentlyCostsOneWrite() async throws {
+        try await RelaySite.with(Self.usual, upstream: ["idempotency": ["max_processing": "300ms"]]) { site in
+            try await warm(site)
+            site.script.answer = "close"
+            try await #expect(site.write("{}").head["rockpool-state"] == "uncertain")
+            let operation = try #require(try await site.server.operations().first?["id"]?.string)
+            site.script.answer = Self.usual
+            try await #expect(site.server.change("POST", "/v1/operations/\(operation)/retry?now=true").status < 300)
+            try await site.server.outboxIsEmpty()
+            try await Task.sleep(for: .milliseconds(400))
+            let relays = try await site.relays()
+            for _ in 0..<8 { try await #expect(site.write("{}").head.status == 201) }
+            try await #expect(site.relays() == relays)
+        }
+    }
+
     @Test func aClientThatLeavesQueuesNothing() async throws {
         try await RelaySite.with(Self.usual) { site in
             try await warm(site)

@@ -39,6 +39,13 @@ struct RelayTemplateTests {
         #expect(result(template, later + "body") == #"-4 77 keep ["Date: Fri, 27 Nov 2026 05:00:01 GMT"]"#)
     }
 
+    /// A field that `Connection` names belongs to one connection (RFC 9110 §7.6.1): nothing is learned from such a response.
+    @Test(arguments: ["x-const", "keep-alive, x-const", "close, x-const", ""]) func aNamedFieldTeachesNothing(_ value: String) {
+        let named = "X-Const: c\r\nConnection: \(value)\r\nContent-Length:"
+        #expect(pattern(Self.sample.replacing("Content-Length:", with: named)) == nil)
+        #expect(pattern(Self.sample.replacing("Content-Length:", with: "Connection: Keep-Alive\r\nContent-Length:")) != nil)
+    }
+
     @Test func everyPrefixIsIncomplete() throws {
         let template = try #require(pattern())
         for count in 0..<Self.sample.utf8.count {

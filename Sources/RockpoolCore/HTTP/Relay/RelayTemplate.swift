@@ -79,7 +79,11 @@ package struct RelayTemplate: Sendable {
                 guard !isChunked, value.map(FieldByte.lowercased) == Array("chunked".utf8) else { return nil }
                 isChunked = true
                 lines.append(.fixed(line))
-            case .connection: lines.append(.free(name, role))
+            case .connection:
+                // The fields that a `Connection` names belong to this response's connection alone.
+                let words = [RelayFields.close, RelayFields.keepAlive]
+                guard name == RelayFields.keepAlive || words.contains(value.map(FieldByte.lowercased)) else { return nil }
+                lines.append(.free(name, role))
             case .obstacle: return nil
             }
         }

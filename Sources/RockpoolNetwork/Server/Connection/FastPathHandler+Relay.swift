@@ -28,7 +28,9 @@ extension FastPathHandler {
                     write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel))
             else { return false }
             let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-            partial = (bytes, context.eventLoop.scheduleTask(in: Self.patience) { me.value.decodePartial() })
+            let end = partialEnd ?? .now() + Self.patience
+            partialEnd = end
+            partial = (bytes, context.eventLoop.scheduleTask(deadline: end) { me.value.decodePartial() })
             return true
         }
         guard write.length == bytes.readableBytes,
@@ -62,6 +64,7 @@ extension FastPathHandler {
     private func begin(
         _ relay: Relay, on way: RelayConnection, of request: RelayedRequest.Form, in bytes: ByteBuffer, context: ChannelHandlerContext
     ) {
+        partialEnd = nil
         connection.requests += 1
         connection.open?.noteWork()
         connection.current = CurrentExchange(relayed: connection.requests)

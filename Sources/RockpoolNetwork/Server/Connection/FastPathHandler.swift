@@ -32,6 +32,8 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     var held = ByteBuffer()
     /// A write that is to be relayed, without the end of its body.
     var partial: (bytes: ByteBuffer, limit: Scheduled<Void>)?
+    /// The end of the time for the body of that write; nil before its first part.
+    var partialEnd: NIODeadline?
     /// Bytes of a plain write's body that the decoder is still to receive; nil if that is not known.
     private var bodyLeft: Int?
     /// True if the client has closed its side meanwhile.
@@ -129,6 +131,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     func decode(_ bytes: ByteBuffer, after plain: PlainCopy?, endsWithBody: Bool, context: ChannelHandlerContext) {
         // If a request ends together with the bytes, and in a blank line or a known body, the decoder is empty. After any other end it may
         // hold the beginning of a head or a body, and the next bytes are not a new request.
+        partialEnd = nil
         let isWhole = endsWithBody || bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
         isBetweenRequests = connection.decode(after: plain) { pass(bytes, context: context) } && isWhole
     }

@@ -30,7 +30,7 @@ enum LiveWriteRow {
     static func delete(_ traces: [LiveWriteTrace], in db: Database) throws {
         guard !traces.isEmpty else { return }
         let statement = try db.cachedStatement(sql: "DELETE FROM live_write WHERE n = ? AND token = ?")
-        for trace in traces { try statement.execute(arguments: [trace.slot, trace.token]) }
+        for trace in traces { try statement.run([trace.slot.databaseValue, trace.token.databaseValue], in: db) }
     }
 
     /// Makes an operation of a row, as it would be if it had been queued before its live attempt: with that attempt as number 0, its local

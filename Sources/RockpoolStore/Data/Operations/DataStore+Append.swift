@@ -138,6 +138,7 @@ extension QueuedWriteDraft {
     var storedFields: Data { FieldCodec.encode(Self.bare(request.fields)) }
 
     static func bare(_ fields: HTTPFields) -> HTTPFields {
+        guard credentials.contains(where: fields.contains) else { return fields }
         var fields = fields
         // A signature of this request alone is no credential: it is part of the write, and nothing else can be made with it.
         let signature = fields[.authorization].flatMap { SignedRequest(authorization: $0)?.isOfOneRequest == true ? $0 : nil }
@@ -169,7 +170,7 @@ extension QueuedWriteDraft {
     /// Approximate bytes of the row.
     var rowLength: Int64 {
         let inline: Int64 = if case .inline(let bytes) = body { Int64(bytes.count) } else { 0 }
-        return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
+        return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + FieldCodec.length(of: request.fields) + 512
     }
 
     static func intent(of method: HTTPRequest.Method) -> String {

@@ -15,16 +15,21 @@ package struct WriteFingerprint: Sendable {
     }
 
     /// The fingerprint of a write with this body.
-    package func of(_ body: [UInt8]) -> [UInt8] { of(hash: Array(SHA256.hash(data: body))) }
+    package func of(_ body: [UInt8]) -> [UInt8] { of(hash: SHA256.hash(data: body).bytes) }
 
     /// - Parameter hash: the SHA-256 of the body.
     package func of(hash: [UInt8]) -> [UInt8] {
         var whole = self
         whole.add(hash)
-        return Array(whole.hash.finalize())
+        return whole.hash.finalize().bytes
     }
 
     private mutating func add(_ part: [UInt8]) {
         hash.update(data: Array("\(part.count):".utf8) + part)
     }
+}
+
+extension SHA256Digest {
+    /// Its bytes; as a sequence, they are copied one by one.
+    fileprivate var bytes: [UInt8] { unsafe withUnsafeBytes { unsafe Array($0) } }
 }
