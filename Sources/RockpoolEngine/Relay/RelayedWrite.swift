@@ -40,10 +40,13 @@ package final class RelayedWrite: Sendable {
     }
 
     /// Records that the write is about to be sent (docs/outbox.md#live-writes).
-    package func record() async {
-        let trace = await writes.traces.record(write, share: writes.share(of: write.operation.principal, at: rule.passed.upstream))
-        self.trace.withLock { $0 = trace }
-        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
+    /// - Parameter then: called once it is recorded, or cannot be; on any thread.
+    package func record(then: @escaping @Sendable () -> Void) {
+        writes.traces.record(write, share: writes.share(of: write.operation.principal, at: rule.passed.upstream)) { [self] trace in
+            self.trace.withLock { $0 = trace }
+            writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
+            then()
+        }
     }
 
     /// Ends the write if its answer has no effect on anything that is stored; false if `answered` must be called.

@@ -64,22 +64,30 @@ package final class ReachabilityTable: Sendable {
         var numbers = SystemNumbers()
         let random = random ?? .random(in: 0..<1, using: &numbers)
         let (change, listener): (ReachabilityChange?, (@Sendable (ReachabilityChange) -> Void)?) = table.withLock { table in
-            guard var machine = table.machines[upstream] else { return (nil, nil) }
-            let before = machine.state
-            let (wasReachable, wasTrusted, mode) = (machine.isReachable, machine.isTrusted, machine.mode)
-            _ = machine.record(event, now: now, random: random)
-            table.machines[upstream] = machine
-            if wasReachable != machine.isReachable || wasTrusted != machine.isTrusted || mode != machine.mode || before != machine.state {
-                changes.wrappingAdd(1, ordering: .releasing)
-            }
+            guard let index = table.machines.index(forKey: upstream) else { return (nil, nil) }
+            // In its place: a copy would copy its lists with each answer.
+            let (before, after, hasChanged) = Self.step(&table.machines.values[index], event, now: now, random: random)
+            if hasChanged { changes.wrappingAdd(1, ordering: .releasing) }
             if case .probeAnswered(let verdict) = event {
                 if verdict == .expected { table.met[upstream] = now } else { table.unmet[upstream] = now }
                 table.doubts.settle(upstream, isMet: verdict == .expected)
             }
-            let change = before == machine.state ? nil : ReachabilityChange(upstream: upstream, from: before, to: machine.state)
+            let change = before == after ? nil : ReachabilityChange(upstream: upstream, from: before, to: after)
             return (change, table.onChange)
         }
         if let change { listener?(change) }
+    }
+
+    /// - Returns: the state before and after the event, and true if anything has changed that permits or forbids requests.
+    private static func step(
+        _ machine: inout Reachability, _ event: Reachability.Event, now: Timestamp, random: Double
+    ) -> (before: Reachability.State, after: Reachability.State, hasChanged: Bool) {
+        let before = machine.state
+        let (wasReachable, wasTrusted, mode) = (machine.isReachable, machine.isTrusted, machine.mode)
+        _ = machine.record(event, now: now, random: random)
+        let hasChanged =
+            wasReachable != machine.isReachable || wasTrusted != machine.isTrusted || mode != machine.mode || before != machine.state
+        return (before, machine.state, hasChanged)
     }
 
     /// Requests a probe after a response that resembles a portal's, and records a doubt if the suspicion stands.

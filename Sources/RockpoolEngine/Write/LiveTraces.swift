@@ -20,21 +20,29 @@ final class LiveTraces: Sendable {
     /// - Parameter share: the share of the outbox that its operation would count against.
     /// - Returns: nil if it cannot be recorded. The write is sent nevertheless: it is not acknowledged yet. The log has one line about it.
     func record(_ draft: ReceivedWrite, share: OutboxShare) async -> LiveWriteTrace? {
+        await withCheckedContinuation { continuation in record(draft, share: share) { continuation.resume(returning: $0) } }
+    }
+
+    /// Records a write, as above, for a caller without a task.
+    /// - Parameter answer: called once; on any thread.
+    func record(_ draft: ReceivedWrite, share: OutboxShare, answer: @escaping @Sendable (LiveWriteTrace?) -> Void) {
         var operation = draft.operation
         operation.share = share
         // A later attempt carries the condition of this one.
         operation.baseETag = draft.condition
-        do {
-            let trace = try await data.record(live: operation)
-            if isFailing.exchange(false, ordering: .relaxed) { logger.notice("live writes are recorded again") }
-            return trace
-        } catch {
-            if !isFailing.exchange(true, ordering: .relaxed) {
-                logger.warning(
-                    "live writes cannot be recorded; they are sent, and a crash meanwhile leaves no trace of them",
-                    metadata: ["error": "\(error)"])
+        data.record(live: operation) { [self] result in
+            switch result {
+            case .success(let trace):
+                if isFailing.exchange(false, ordering: .relaxed) { logger.notice("live writes are recorded again") }
+                answer(trace)
+            case .failure(let error):
+                if !isFailing.exchange(true, ordering: .relaxed) {
+                    logger.warning(
+                        "live writes cannot be recorded; they are sent, and a crash meanwhile leaves no trace of them",
+                        metadata: ["error": "\(error)"])
+                }
+                answer(nil)
             }
-            return nil
         }
     }
 

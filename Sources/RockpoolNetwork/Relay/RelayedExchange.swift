@@ -73,10 +73,7 @@ final class RelayedExchange {
         guard let write = relay.write else { return connection.send(relay.bytes, for: self) }
         phase = .recording
         let me = NIOLoopBound(self, eventLoop: executor.loop)
-        Task(executorPreference: executor) {
-            await write.record()
-            me.value.send(write)
-        }
+        write.record { [loop = executor.loop] in loop.execute { me.value.send(write) } }
     }
 
     /// Sends a write that is recorded.

@@ -53,7 +53,7 @@ private struct Sums {
     }
 
     func agree(with digests: [BodyDigests.Digest]) -> Bool {
-        let (sha256, sha512, md5) = (Array(sha256.finalize()), sha512.map { Array($0.finalize()) }, md5.map { Array($0.finalize()) })
+        let (sha256, sha512, md5) = (sha256.finalize().bytes, sha512.map { Array($0.finalize()) }, md5.map { Array($0.finalize()) })
         return digests.allSatisfy { digest in
             switch digest.algorithm {
             case .sha256: digest.bytes == sha256

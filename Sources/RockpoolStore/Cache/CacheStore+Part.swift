@@ -73,7 +73,7 @@ extension CacheStore {
         let variant = Vary.variantKey(row.response.requestFields)
         let statement = try db.cachedStatement(
             sql: "SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND variant = ? ORDER BY part")
-        let known = try Row.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant]).map { stored in
+        let known = try Row.fetchAll(statement, arguments: [row.keyHash, variant]).map { stored in
             var columns = RowReader(stored)
             return try EntryRow.entry(from: &columns, key: row.key)
         }

@@ -74,7 +74,8 @@ extension CacheStore {
             try await queue.commit(weight: weight, isRepeatable: body.spool == nil, mayLinger: mayLinger) { db in
                 var response = response
                 response.bodyLength = body.length
-                let (isNew, isDue) = self.keys.note(EntryRow.keyHash(key), url: key.url)
+                let keyHash = EntryRow.keyHash(key)
+                let (isNew, isDue) = self.keys.note(keyHash, url: key.url)
                 if isDue { self.readKeysInBackground() }
                 if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
@@ -82,7 +83,7 @@ extension CacheStore {
                     try self.noteOwnWrites(on: &response, of: key, in: db)
                 }
                 let (entry, isReplacement) = try self.insert(
-                    in: db, key: key, isNew: isNew, response: response, body: body, groups: groups)
+                    in: db, key: key, hash: keyHash, isNew: isNew, response: response, body: body, groups: groups)
                 return (entry, isReplacement, try self.exceedsQuota(origin, in: db))
             }
         }
@@ -94,13 +95,15 @@ extension CacheStore {
         return entry
     }
 
-    /// - Parameter isNew: true if no entry of the key is stored.
+    /// - Parameters:
+    ///   - hash: `EntryRow.keyHash` of the key.
+    ///   - isNew: true if no entry of the key is stored.
     private func insert(
-        in db: Database, key: CacheKey, isNew: Bool, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
+        in db: Database, key: CacheKey, hash: Data, isNew: Bool, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
     ) throws -> (CacheEntry, isReplacement: Bool) {
         let now = clock()
         let origin = Self.origin(of: key.url)
-        var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
+        var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0, keyHash: hash)
         // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
         let pins = try isNew ? [] : isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
@@ -145,7 +148,7 @@ extension CacheStore {
     private func removeVariant(in db: Database, of row: EntryRow) throws -> [Bool] {
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
         let variant = Vary.variantKey(row.response.requestFields)
-        return try Bool.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant])
+        return try Bool.fetchAll(statement, arguments: [row.keyHash, variant])
     }
 
     /// Removes the least used variants and parts of a key that has too many.

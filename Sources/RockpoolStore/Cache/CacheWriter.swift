@@ -192,7 +192,7 @@ package final class CacheWriter: Sendable {
             guard state.phase == .open, isEnough(state.length) else { throw IncompleteBody() }
             state.phase = .finished
             return Finished(
-                hash: Array(state.hash.finalize()), length: state.length, small: state.small, spool: state.spool, fileRoom: fileRoom,
+                hash: state.hash.finalize().bytes, length: state.length, small: state.small, spool: state.spool, fileRoom: fileRoom,
                 owner: self)
         }
     }

@@ -7,19 +7,26 @@ import Synchronization
 extension DataStore {
     /// Runs `body`, updates the health state, and maps SQLite's errors to `DataStoreError`.
     func translated<T>(_ body: () async throws -> T) async throws -> T {
-        do {
-            let value = try await body()
+        let result: Result<T, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        return try translated(result).get()
+    }
+
+    /// Updates the health state by the result of a commit, and maps SQLite's errors to `DataStoreError`.
+    func translated<T>(_ result: Result<T, any Error>) -> Result<T, any Error> {
+        guard case .failure(let error) = result else {
             noteWritten()
-            return value
-        } catch let error as DatabaseError {
-            noteFailure(error)
-            throw error.saysFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
-        } catch is QueueClosed {
-            throw DataStoreError.unavailable("the store is closed")
-        } catch let error as TransactionLost {
-            noteFailure(error)
-            throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
+            return result
         }
+        let isFull: Bool
+        switch error {
+        case let error as DatabaseError: isFull = error.saysFull
+        case let error as TransactionLost: isFull = error.isFull
+        case is QueueClosed: return .failure(DataStoreError.unavailable("the store is closed"))
+        default: return result
+        }
+        noteFailure(error)
+        return .failure(isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)"))
     }
 
     private func noteWritten() {

@@ -94,14 +94,23 @@ final class CommitQueue: Sendable {
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            let job = Job(
-                scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger,
-                run: { db, isAlone in
-                    let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
-                    return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
-                }, refuse: { failure in continuation.resume(throwing: failure ?? TransactionLost()) })
-            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }, job)
+            submit(weight: weight, scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger, body) { continuation.resume(with: $0) }
         }
+    }
+
+    /// Runs `body` as `commit` does, for callers without a task.
+    /// - Parameter answer: called once with the result of `commit`, on the writer's thread, or before this returns if the queue is closed.
+    func submit<T: Sendable>(
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false, mayLinger: Bool = false,
+        _ body: @escaping @Sendable (Database) throws -> T, answer: @escaping @Sendable (Result<T, any Error>) -> Void
+    ) {
+        let job = Job(
+            scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger,
+            run: { db, isAlone in
+                let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
+                return (result.failure, { failure in answer(Self.answer(own: result, group: failure)) })
+            }, refuse: { failure in answer(.failure(failure ?? TransactionLost())) })
+        enqueue(weight: weight, orElse: { answer(.failure(QueueClosed())) }, job)
     }
 
     /// Runs `body` on the writer's connection outside any transaction, after the jobs already queued: VACUUM, checkpoints, measuring.

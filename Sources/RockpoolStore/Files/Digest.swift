@@ -40,6 +40,11 @@ enum Digest {
     }
 }
 
+extension SHA256Digest {
+    /// Its bytes. As a sequence, they are copied one by one.
+    var bytes: [UInt8] { unsafe withUnsafeBytes { unsafe Array($0) } }
+}
+
 extension [UInt8] {
     /// The bytes as a SQLite BLOB.
     var data: Data { Data(self) }

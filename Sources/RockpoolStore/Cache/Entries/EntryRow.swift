@@ -15,8 +15,12 @@ struct EntryRow: Sendable {
     var bytes: Int64
     /// The coding of the body in the row or the file.
     var bodyCoding = StoredCoding.plain
+    /// `keyHash` of the key.
+    let keyHash: Data
 
-    static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
+    static func keyHash(_ key: CacheKey) -> Data {
+        unsafe SHA256.hash(data: Array(key.text.utf8)).withUnsafeBytes { unsafe Data($0.prefix(16)) }
+    }
 
     static let insertion = """
         INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
@@ -33,7 +37,7 @@ struct EntryRow: Sendable {
         let statement = try db.cachedStatement(sql: Self.insertion)
         // Values of one type: of any others, an array of this length costs more than the row.
         let identifying: [DatabaseValue] = [
-            Self.keyHash(key).databaseValue, Vary.variantKey(response.requestFields).databaseValue, key.text.databaseValue,
+            keyHash.databaseValue, Vary.variantKey(response.requestFields).databaseValue, key.text.databaseValue,
             key.url.databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
             response.head.status.databaseValue, FieldCodec.encode(response.head.fields).databaseValue,
             FieldCodec.encode(response.requestFields).databaseValue,

@@ -12,28 +12,33 @@ extension DataStore {
     /// crash the write is an operation in the state `uncertain`, unless `end` was called or the write was queued with `ending`.
     ///
     /// One group commit, which also deletes the rows of ended live writes. The limit of the outbox applies, the shares do not.
-    /// - Throws: `.full`, `.unavailable`; then nothing is recorded.
-    package func record(live new: QueuedWriteDraft) async throws -> LiveWriteTrace {
+    /// - Parameter answer: called once with the record, or with `DataStoreError.full` or `.unavailable` if nothing is recorded; on any thread.
+    package func record(live new: QueuedWriteDraft, answer: @escaping @Sendable (Result<LiveWriteTrace, any Error>) -> Void) {
         let (trace, ended, now) = (liveWrites.begin(hasBlob: new.body.blobHash != nil), liveWrites.takeEnded(), clock())
         let cost = Cost.row(new.rowLength)
-        do {
-            let unused = try await translated {
-                try await queue.commit(weight: cost / 2, scope: .own, isRepeatable: true) { db in
-                    let unused = try Self.deleteLiveWrites(ended, in: db)
-                    try self.checkRoom(in: db, for: cost)
-                    try self.attachBlob(of: new.body, in: db)
-                    try LiveWriteRow.insert(new, as: trace, in: db, now: now)
-                    return unused
-                }
+        queue.submit(weight: cost / 2, scope: .own, isRepeatable: true) { db in
+            let unused = try Self.deleteLiveWrites(ended, in: db)
+            try self.checkRoom(in: db, for: cost)
+            try self.attachBlob(of: new.body, in: db)
+            try LiveWriteRow.insert(new, as: trace, in: db, now: now)
+            return unused
+        } answer: { [self] result in
+            switch translated(result) {
+            case .success(let unused):
+                noteDeleted(ended, unused: unused)
+                answer(.success(trace))
+            case .failure(let error):
+                liveWrites.keep(ended)
+                // A failed commit may be in the log, and its row there after a crash.
+                end(trace)
+                answer(.failure(error))
             }
-            noteDeleted(ended, unused: unused)
-            return trace
-        } catch {
-            liveWrites.keep(ended)
-            // A failed commit may be in the log, and its row there after a crash.
-            end(trace)
-            throw error
         }
+    }
+
+    /// Records a write as `record(live:answer:)` does.
+    package func record(live new: QueuedWriteDraft) async throws -> LiveWriteTrace {
+        try await withCheckedThrowingContinuation { continuation in record(live: new) { continuation.resume(with: $0) } }
     }
 
     /// Ends the record of a live write, because its client gets an answer: after this no crash of the process makes it uncertain. No

@@ -28,8 +28,3 @@ package struct WriteFingerprint: Sendable {
         hash.update(data: Array("\(part.count):".utf8) + part)
     }
 }
-
-extension SHA256Digest {
-    /// Its bytes; as a sequence, they are copied one by one.
-    fileprivate var bytes: [UInt8] { unsafe withUnsafeBytes { unsafe Array($0) } }
-}
