@@ -29,7 +29,7 @@ package final class RelayedWrite: Sendable {
         sentAt = writes.now()
     }
 
-    /// Nobody waits for the answer any more.
+    /// The answer is not needed any more.
     deinit { end() }
 
     /// The write with the record of its attempt.

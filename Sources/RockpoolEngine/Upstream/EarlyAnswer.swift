@@ -34,7 +34,7 @@ package final class EarlyAnswer: Sendable {
     /// True if there is no answer, or the pipeline has it.
     package var isTaken: Bool { result.withLock { $0 == nil } }
 
-    /// When the request was sent whose answer waits to be taken; nil without such an answer. What is invalidated since then is newer than
+    /// When the request was sent, if its answer waits to be taken; nil otherwise. What is invalidated since then is newer than
     /// the answer.
     var answeredSince: Timestamp? { isTaken ? nil : sentAt }
 

@@ -33,7 +33,7 @@ final class RareOperations: Sendable {
     private let nextLook = Mutex(ContinuousClock.now)
 
     private static let isStuck = "state IN ('dead', 'conflicted')"
-    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND \(OperationRow.isOpen)"
+    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND \(OperationState.isOpen)"
 
     /// Watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
@@ -48,7 +48,7 @@ final class RareOperations: Sendable {
                 sql: """
                     CREATE TEMP TRIGGER rare_\(event.prefix(6).lowercased()) AFTER \(event) ON main.op
                     WHEN new.\(Self.isStuck)
-                        OR new.entity_type IS NOT NULL AND new.entity_id IS NULL AND \(OperationRow.isOpen("new"))
+                        OR new.entity_type IS NOT NULL AND new.entity_id IS NULL AND \(OperationState.isOpen("new"))
                     BEGIN SELECT note_rare(); END
                     """)
         }

@@ -31,7 +31,7 @@ enum ShareSums {
         let rows = try Row.fetchAll(
             db,
             sql: [owner("op"), upstream("op")].map {
-                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE \(OperationRow.isOpen) GROUP BY account"
+                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE \(OperationState.isOpen) GROUP BY account"
             }.joined(separator: " UNION ALL "))
         return try Dictionary(
             rows.map { row in
@@ -83,7 +83,7 @@ enum ShareSums {
             OR old.headers <> new.headers OR old.target <> new.target OR old.idem_key <> new.idem_key OR old.base_sha IS NOT new.base_sha
         """
 
-    private static func isOpen(_ row: String) -> String { OperationRow.isOpen(row) }
+    private static func isOpen(_ row: String) -> String { OperationState.isOpen(row) }
 
     private static func isOpen(of row: String) -> String {
         "EXISTS (SELECT 1 FROM op WHERE op.seq = \(row).seq AND \(isOpen("op")))"

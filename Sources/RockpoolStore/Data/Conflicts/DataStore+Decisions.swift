@@ -69,7 +69,7 @@ extension DataStore {
                     SELECT op.seq FROM built JOIN op ON op.base_seq = built.seq WHERE op.state IN ('cancelled', 'superseded'))
                 UPDATE op SET base_sha = coalesce(base_sha, (SELECT mine_sha FROM conflict WHERE n = ?2 AND base_seq = ?1)),
                     base_seq = NULL, base_etag = NULL
-                WHERE base_seq IN (SELECT seq FROM built) AND \(OperationRow.isOpen)
+                WHERE base_seq IN (SELECT seq FROM built) AND \(OperationState.isOpen)
                 """, arguments: [sequence, conflict])
     }
 }

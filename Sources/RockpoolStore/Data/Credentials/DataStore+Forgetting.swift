@@ -18,7 +18,7 @@ extension DataStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT principal, upstream, count(*) FROM op WHERE \(OperationRow.isOpen) AND principal <> ''
+                    SELECT principal, upstream, count(*) FROM op WHERE \(OperationState.isOpen) AND principal <> ''
                     GROUP BY principal, upstream ORDER BY principal, upstream
                     """)
             return try rows.map { row in
@@ -33,7 +33,7 @@ extension DataStore {
     package func waitingIDs(of principal: String) async throws -> [String] {
         try await reading { db in
             try String.fetchAll(
-                db, sql: "SELECT id FROM op WHERE principal = ? AND \(OperationRow.isOpen) ORDER BY seq",
+                db, sql: "SELECT id FROM op WHERE principal = ? AND \(OperationState.isOpen) ORDER BY seq",
                 arguments: [principal])
         }
     }
@@ -60,7 +60,7 @@ extension DataStore {
                 try db.execute(
                     sql: """
                         DELETE FROM proved WHERE principal = ?1 AND NOT EXISTS (
-                            SELECT 1 FROM op WHERE principal = ?1 AND \(OperationRow.isOpen))
+                            SELECT 1 FROM op WHERE principal = ?1 AND \(OperationState.isOpen))
                         """, arguments: [principal])
                 try db.execute(
                     sql: "DELETE FROM cursor WHERE substr(scope, -length(?1) - 1) = '|' || ?1", arguments: [principal])

@@ -62,7 +62,7 @@ extension DataStore {
                 """, arguments: arguments)
         var renamed = 0
         // Two statements, because each condition has an index of its own.
-        for condition in ["client_key IS NOT NULL", OperationRow.isOpen] {
+        for condition in ["client_key IS NOT NULL", OperationState.isOpen] {
             try db.execute(
                 sql: "UPDATE op SET principal = ?2, lane = replace(lane, ' ' || ?1, ' ' || ?2) WHERE principal = ?1 AND \(condition)",
                 arguments: arguments)

@@ -57,7 +57,7 @@ extension DataStore {
     private static func ownedWrites(before moment: Int64, in db: Database) throws -> Int {
         guard moment > 0 else { return 0 }
         return try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM op WHERE principal <> '' AND accepted_at < ? AND \(OperationRow.isOpen)",
+            db, sql: "SELECT count(*) FROM op WHERE principal <> '' AND accepted_at < ? AND \(OperationState.isOpen)",
             arguments: [moment]) ?? 0
     }
 }

@@ -28,7 +28,7 @@ extension DataStore {
                 try db.execute(
                     sql: """
                         INSERT INTO unproved (seq, principal) SELECT seq, '' FROM op WHERE upstream = ? AND principal = ''
-                            AND \(OperationRow.isOpen)
+                            AND \(OperationState.isOpen)
                             AND NOT EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = op.seq)
                         """, arguments: [upstream])
             }

@@ -35,7 +35,7 @@ enum HeldOperations {
     /// Makes held operations of the open ones of an outbox that was never shared; the rest of it is forgotten, since the numbers of the
     /// fleet take its place.
     static func withdraw(in db: Database) throws {
-        try db.execute(sql: "DELETE FROM op WHERE state IN (\(OperationRow.endedStates)); DELETE FROM sync_log; DELETE FROM conflict;")
+        try db.execute(sql: "DELETE FROM op WHERE state IN (\(OperationState.endedList)); DELETE FROM sync_log; DELETE FROM conflict;")
         let open = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq < ?", arguments: [first])
         try renumber(open.map { ($0, first + $0) }, linkedFrom: 0, in: db)
         // In flight when the last run ended.

@@ -71,7 +71,7 @@ enum LiveWriteRow {
 
     /// SQL for the rows that name bodies: `id`, `blob_sha`, `body_len`, and `ended` for ended operations.
     static func bodyOwners(in db: Database) throws -> String {
-        let operations = "SELECT id, blob_sha, body_len, state IN (\(OperationRow.endedStates)) AS ended FROM op WHERE blob_sha IS NOT NULL"
+        let operations = "SELECT id, blob_sha, body_len, state IN (\(OperationState.endedList)) AS ended FROM op WHERE blob_sha IS NOT NULL"
         guard try isTable(in: db) else { return "(\(operations))" }
         return "(\(operations) UNION ALL SELECT id, blob_sha, body_len, 0 FROM live_write WHERE blob_sha IS NOT NULL)"
     }

@@ -231,7 +231,7 @@ extension QueuedWriteDraft {
                             AND \(Self.depth("target")) = \(Self.depth("?6"))
                         UNION ALL SELECT seq, principal, state, ended_at FROM op
                             WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
-                    ) WHERE principal = ?4 AND (\(OperationRow.isOpen) OR state = 'delivered' AND ended_at >= ?5)
+                    ) WHERE principal = ?4 AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_at >= ?5)
                     """),
             arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target])
     }
@@ -273,7 +273,7 @@ extension QueuedWriteDraft {
                 db,
                 sql: """
                     SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
-                        AND \(OperationRow.isOpen)
+                        AND \(OperationState.isOpen)
                     """, arguments: [upstream, group, principal ?? "", sequence])
             if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
         }
@@ -294,7 +294,7 @@ extension QueuedWriteDraft {
     static func openOfCollection(isMember: Bool) -> String {
         """
         SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ?
-            AND entity_id IS \(isMember ? "NULL" : "NOT NULL") AND \(OperationRow.isOpen)
+            AND entity_id IS \(isMember ? "NULL" : "NOT NULL") AND \(OperationState.isOpen)
         """
     }
 

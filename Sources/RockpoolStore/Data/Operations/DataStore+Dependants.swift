@@ -22,13 +22,13 @@ extension DataStore {
                     SELECT ?1
                     UNION
                     SELECT later.seq FROM tree, op_dep, op AS later
-                        WHERE op_dep.needs = tree.seq AND op_dep.kind <> 'collection' AND later.seq = op_dep.seq AND \(OperationRow.isOpen("later"))
+                        WHERE op_dep.needs = tree.seq AND op_dep.kind <> 'collection' AND later.seq = op_dep.seq AND \(OperationState.isOpen("later"))
                     UNION
                     SELECT later.seq FROM tree, op AS made, op AS later
                         WHERE made.seq = tree.seq AND made.intent = 'create' AND made.state NOT IN ('delivered', 'inflight')
                             AND made.local_id IS NOT NULL AND instr(made.lane, made.local_id) > 0
                             AND later.lane = made.lane AND later.upstream = made.upstream AND later.place > made.place
-                            AND \(OperationRow.isOpen("later"))
+                            AND \(OperationState.isOpen("later"))
                 )
                 SELECT seq FROM tree WHERE seq <> ?1 ORDER BY seq
                 """, arguments: [sequence])

@@ -13,7 +13,7 @@ extension DataStore {
             try await queue.commit { db in
                 let rows = try Row.fetchAll(
                     db,
-                    sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(earlier) AND \(OperationRow.isOpen)",
+                    sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(earlier) AND \(OperationState.isOpen)",
                     arguments: arguments)
                 let open = try rows.map(OperationRow.operation(from:))
                 try db.execute(sql: "DELETE FROM op WHERE \(earlier)", arguments: arguments)

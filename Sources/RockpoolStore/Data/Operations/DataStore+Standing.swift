@@ -17,11 +17,11 @@ extension DataStore {
 
     /// True if an open operation waits for the row of `op`: behind it in its lane, if its state holds that one back, or by a dependency.
     static let isAwaited = """
-        (\(OperationRow.isOpen("op")) AND EXISTS (SELECT 1 FROM op AS later WHERE later.lane = op.lane
+        (\(OperationState.isOpen("op")) AND EXISTS (SELECT 1 FROM op AS later WHERE later.lane = op.lane
             AND later.upstream = op.upstream AND later.place > op.place AND (later.principal IS op.principal OR op.state IN (\(movingStates)))
-            AND \(OperationRow.isOpen("later")))
+            AND \(OperationState.isOpen("later")))
         OR EXISTS (SELECT 1 FROM op_dep JOIN op AS later ON later.seq = op_dep.seq WHERE op_dep.needs = op.seq
-            AND \(OperationRow.isOpen("later"))))
+            AND \(OperationState.isOpen("later"))))
         """
 
     private static func standing(of sequence: Int64, in db: Database) throws -> OperationRelations? {
@@ -30,7 +30,7 @@ extension DataStore {
                 SELECT (SELECT id FROM op AS next WHERE next.seq = op.superseded_by), (SELECT id FROM op AS old WHERE old.seq = op.fixes),
                     \(isAwaited), (SELECT seq FROM op AS head WHERE head.lane = op.lane AND head.upstream = op.upstream
                         AND head.place < op.place AND (head.principal IS op.principal OR head.state IN (\(movingStates)))
-                        AND \(OperationRow.isOpen("head")) ORDER BY head.place LIMIT 1)
+                        AND \(OperationState.isOpen("head")) ORDER BY head.place LIMIT 1)
                 FROM op WHERE seq = ?
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [sequence]) else { return nil }

@@ -12,7 +12,7 @@ extension DataStore {
         let (read, whole) = try await reading { db -> (Total, [Int64]) in
             var (result, whole, texts) = (initial, [Int64](), SharedTexts())
             let rows = try Row.fetchCursor(
-                db, sql: "SELECT \(Self.summaryColumns) FROM op WHERE \(OperationRow.isOpen) ORDER BY seq")
+                db, sql: "SELECT \(Self.summaryColumns) FROM op WHERE \(OperationState.isOpen) ORDER BY seq")
             while let row = try rows.next() {
                 do {
                     let (read, entityID) = try Self.summary(from: row)
@@ -40,7 +40,7 @@ extension DataStore {
     package func openOrigins() async throws -> [(upstream: String, origin: OriginAddress)] {
         try await reading { db in
             let rows = try Row.fetchAll(
-                db, sql: "SELECT DISTINCT upstream, origin FROM op WHERE \(OperationRow.isOpen)")
+                db, sql: "SELECT DISTINCT upstream, origin FROM op WHERE \(OperationState.isOpen)")
             return try rows.map { row -> (upstream: String, origin: OriginAddress) in
                 var columns = RowReader(row)
                 return (upstream: try columns.next(), origin: try columns.origin())
@@ -50,7 +50,7 @@ extension DataStore {
 
     /// Returns open writes to paths without a declared resource (docs/outbox.md#files-and-collections).
     package func openFiles() async throws -> [QueuedWrite] {
-        try await light("\(OperationRow.isOpen) AND entity_type IS NULL ORDER BY seq")
+        try await light("\(OperationState.isOpen) AND entity_type IS NULL ORDER BY seq")
     }
 
     private static let summaryColumns = """

@@ -79,7 +79,7 @@ extension DataStore {
     /// Returns all operations that have not ended, in the order they were accepted, without inline bodies and results, which `lease`
     /// returns.
     package func openOperations() async throws -> [QueuedWrite] {
-        try await light("\(OperationRow.isOpen) ORDER BY seq")
+        try await light("\(OperationState.isOpen) ORDER BY seq")
     }
 
     /// Returns some operations with their bodies, in the order they were accepted; deleted ones are left out.
@@ -96,7 +96,7 @@ extension DataStore {
     package func endedInDoubt(since moment: Timestamp) async throws -> [QueuedWrite] {
         try await light(
             """
-            ended_at >= \(moment.milliseconds) AND state IN (\(OperationRow.endedStates))
+            ended_at >= \(moment.milliseconds) AND state IN (\(OperationState.endedList))
                 AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
             """)
     }
@@ -156,7 +156,7 @@ extension DataStore {
     /// Finds the first place of each principal and state by searches of `op_standing`, without a look at the operations behind it: a lane may
     /// hold a hundred thousand.
     static let laneStandings = {
-        let open = "FROM op WHERE lane = ?1 AND upstream = ?2 AND \(OperationRow.isOpen)"
+        let open = "FROM op WHERE lane = ?1 AND upstream = ?2 AND \(OperationState.isOpen)"
         let states = OperationState.allCases.filter { !$0.hasEnded }.map { "('\($0.rawValue)')" }.joined(separator: ", ")
         return """
             WITH RECURSIVE who (principal) AS (
@@ -173,7 +173,7 @@ extension DataStore {
 
     private static func holdsOpen(in db: Database) throws -> Bool {
         let statement = try db.cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM op WHERE \(OperationRow.isOpen))")
+            sql: "SELECT EXISTS (SELECT 1 FROM op WHERE \(OperationState.isOpen))")
         return try Bool.fetchOne(statement) ?? true
     }
 
@@ -181,7 +181,7 @@ extension DataStore {
     package func isAnythingOpen(ids: [String], group: String?, upstream: String, principal: String?) async throws -> Bool {
         guard !ids.isEmpty || group != nil else { return false }
         return try await reading { db in
-            let open = OperationRow.isOpen
+            let open = OperationState.isOpen
             for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
             guard let group else { return false }
             let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND \(open))"

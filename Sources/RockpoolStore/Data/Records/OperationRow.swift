@@ -44,16 +44,6 @@ enum OperationRow {
     /// `columns` with NULL for the bodies of request and response, which may be large.
     static let lightColumns = values.map { $0.isHeavy ? "NULL" : $0.sql }.joined(separator: ", ")
 
-    /// The condition of an operation that has not ended, written as in the partial indexes of open operations: SQLite uses an index only for
-    /// the same comparisons.
-    static let isOpen = ConstantLists.unrolled("state NOT IN (\(endedStates))")
-
-    /// `isOpen` for a row with this name.
-    static func isOpen(_ row: String) -> String { ConstantLists.unrolled("\(row).state NOT IN (\(endedStates))") }
-
-    /// The ended states, as a list.
-    static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
-
     /// - Throws: `UnreadableRow` with the name of the column, for a row that does not match the schema.
     static func operation(from row: Row) throws -> QueuedWrite {
         var reader = RowReader(row)

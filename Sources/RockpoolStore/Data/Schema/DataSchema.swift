@@ -23,9 +23,9 @@ enum DataSchema {
         try db.execute(
             sql: """
                 CREATE INDEX IF NOT EXISTS op_standing ON op (lane, upstream, principal, state, place)
-                    WHERE \(OperationRow.isOpen);
+                    WHERE \(OperationState.isOpen);
                 CREATE INDEX IF NOT EXISTS op_whole_collection ON op (upstream, entity_type, principal, seq)
-                    WHERE entity_id IS NULL AND \(OperationRow.isOpen)
+                    WHERE entity_id IS NULL AND \(OperationState.isOpen)
                 """)
     }
 

@@ -69,7 +69,7 @@ extension DataStore {
             var counts: [String: [OperationState: Int]] = [:]
             let rows = try Row.fetchAll(
                 db,
-                sql: "SELECT upstream, state, count(*) FROM op WHERE \(OperationRow.isOpen) GROUP BY upstream, state")
+                sql: "SELECT upstream, state, count(*) FROM op WHERE \(OperationState.isOpen) GROUP BY upstream, state")
             for row in rows {
                 var columns = RowReader(row)
                 let upstream = try columns.next(String.self)
@@ -85,7 +85,7 @@ extension DataStore {
         try await reading { db in
             try Int.fetchOne(
                 db.cachedStatement(
-                    sql: "SELECT count(*) FROM op WHERE upstream = ? AND \(OperationRow.isOpen)"),
+                    sql: "SELECT count(*) FROM op WHERE upstream = ? AND \(OperationState.isOpen)"),
                 arguments: [upstream]) ?? 0
         }
     }

@@ -104,7 +104,7 @@ extension DataStore {
                 db,
                 sql: """
                     SELECT id, entity, method, state IN ('pending', 'parked') AND first_sent_at IS NULL, base_etag, base_version, headers
-                    FROM op WHERE upstream = ? AND entity IS NOT NULL AND state <> 'dead' AND \(OperationRow.isOpen)
+                    FROM op WHERE upstream = ? AND entity IS NOT NULL AND state <> 'dead' AND \(OperationState.isOpen)
                     ORDER BY seq
                     """, arguments: [upstream])
             return try rows.map { row in
@@ -147,7 +147,7 @@ extension DataStore {
     private static let sending = """
         WITH head AS (
             SELECT seq, lane, state, next_at, min(place) AS place, principal IN (SELECT principal FROM proved) AS is_proved
-            FROM op WHERE upstream = ?1 AND \(OperationRow.isOpen) GROUP BY lane, principal
+            FROM op WHERE upstream = ?1 AND \(OperationState.isOpen) GROUP BY lane, principal
         ), front AS (
             SELECT seq, state, next_at, place, is_proved,
                 min(place) FILTER (WHERE state IN (\(movingStates))) OVER (PARTITION BY lane) AS first,
@@ -157,7 +157,7 @@ extension DataStore {
         SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2
                 AND (place = first OR is_proved AND place = first_proved)
                 AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
-                    WHERE op_dep.seq = front.seq AND \(OperationRow.isOpen("needed")))), 0),
+                    WHERE op_dep.seq = front.seq AND \(OperationState.isOpen("needed")))), 0),
             coalesce(max(state = 'conflicted'), 0)
         FROM front
         """

@@ -10,7 +10,7 @@ extension DataStore {
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT seq, base_etag, base_seq FROM op WHERE upstream = ? AND lane = ? AND entity = ? AND principal = ? AND seq > ?
-                        AND \(OperationRow.isOpen) AND method <> 'POST' AND (base_seq IS NULL OR base_seq < ?)
+                        AND \(OperationState.isOpen) AND method <> 'POST' AND (base_seq IS NULL OR base_seq < ?)
                     """)
             let arguments: StatementArguments = [
                 operation.upstream, operation.lane, operation.entity ?? "", operation.principal ?? "", operation.sequence,
@@ -71,7 +71,7 @@ extension DataStore {
                 let statement = try db.cachedStatement(
                     sql: """
                         UPDATE op SET base_etag = ?, base_sha = ?, base_seq = NULL
-                        WHERE seq = ? AND \(OperationRow.isOpen)
+                        WHERE seq = ? AND \(OperationState.isOpen)
                         """)
                 for sequence in sequences { try statement.execute(arguments: [EntityTag.condition(in: state.etag), name, sequence]) }
             }

@@ -35,9 +35,9 @@ extension DataStore {
     private static let leasable = """
         SELECT \(OperationRow.columns) FROM op WHERE id = ? AND state = 'pending'
             AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE earlier.upstream = op.upstream AND earlier.lane = op.lane
-                AND earlier.place < op.place AND earlier.principal IS op.principal AND \(OperationRow.isOpen("earlier")))
+                AND earlier.place < op.place AND earlier.principal IS op.principal AND \(OperationState.isOpen("earlier")))
             AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
-                WHERE op_dep.seq = op.seq AND \(OperationRow.isOpen("needed")))
+                WHERE op_dep.seq = op.seq AND \(OperationState.isOpen("needed")))
         """
 
     private static let leased = TransitionUpdate("first_sent_at = coalesce(first_sent_at, ?)")

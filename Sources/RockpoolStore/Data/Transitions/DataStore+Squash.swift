@@ -31,7 +31,7 @@ extension DataStore {
     private static func predecessor(of operation: QueuedWrite, in db: Database) throws -> QueuedWrite? {
         try fetch(
             in: db,
-            where: "upstream = ? AND lane = ? AND place < ? AND \(OperationRow.isOpen) ORDER BY place DESC LIMIT 1",
+            where: "upstream = ? AND lane = ? AND place < ? AND \(OperationState.isOpen) ORDER BY place DESC LIMIT 1",
             [operation.upstream, operation.lane, operation.place])
     }
 
@@ -45,7 +45,7 @@ extension DataStore {
                 db,
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM op_dep JOIN op USING (seq) WHERE needs = ? AND seq <> ?
-                        AND \(OperationRow.isOpen))
+                        AND \(OperationState.isOpen))
                     """,
                 arguments: [operation.sequence, other])
             ?? true

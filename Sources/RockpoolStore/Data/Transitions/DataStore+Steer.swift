@@ -42,7 +42,7 @@ extension DataStore {
                     db,
                     sql: """
                         SELECT seq, id, state FROM op WHERE lane = ?1 AND (?2 IS NULL OR upstream = ?2)
-                            AND \(OperationRow.isOpen) ORDER BY place, seq
+                            AND \(OperationState.isOpen) ORDER BY place, seq
                         """, arguments: [lane, upstream])
                 var (retried, uncertain): ([String], [String]) = ([], [])
                 for row in rows {

@@ -55,7 +55,7 @@ extension DataStore {
     /// The next operation of the same principal in the lane of `op`.
     private static let nextInLane = """
         SELECT later.seq FROM op AS later WHERE later.upstream = op.upstream AND later.lane = op.lane AND later.place > op.place
-            AND later.principal = op.principal AND \(OperationRow.isOpen("later")) ORDER BY later.place LIMIT 1
+            AND later.principal = op.principal AND \(OperationState.isOpen("later")) ORDER BY later.place LIMIT 1
         """
 
     /// The operations that wait for a stuck one. In its lane the next one of its principal represents all later ones; an unproved operation
@@ -63,7 +63,7 @@ extension DataStore {
     private static let waiting = """
         SELECT later.seq FROM op JOIN op AS later ON later.seq = (\(nextInLane)) WHERE op.seq = ?1
         UNION ALL SELECT later.seq FROM op_dep JOIN op AS later ON later.seq = op_dep.seq
-            WHERE op_dep.needs = ?1 AND \(OperationRow.isOpen("later"))
+            WHERE op_dep.needs = ?1 AND \(OperationState.isOpen("later"))
         """
 
     // MARK: notice

@@ -57,7 +57,7 @@ extension DataStore {
             FailPoint.purging.reached()
             let (count, stillOpen, unused) = try await queue.commit { db in
                 let expired = Set(try Self.expiring(in: db, since: now - retention.unproved).map(\.sequence))
-                let light = "SELECT \(OperationRow.lightColumns) FROM op WHERE seq = ? AND \(OperationRow.isOpen)"
+                let light = "SELECT \(OperationRow.lightColumns) FROM op WHERE seq = ? AND \(OperationState.isOpen)"
                 var (count, stillOpen): (Int, [QueuedWrite]) = (0, [])
                 for sequence in batch {
                     let row = try Row.fetchOne(db.cachedStatement(sql: light), arguments: [sequence])
@@ -130,7 +130,7 @@ extension DataStore {
         let list = sequences.map { "\($0)" }.joined(separator: ", ")
         let ids = try await database.pool.read { db in
             try String.fetchAll(
-                db, sql: "SELECT id FROM op WHERE seq IN (\(list)) AND \(OperationRow.isOpen) ORDER BY seq")
+                db, sql: "SELECT id FROM op WHERE seq IN (\(list)) AND \(OperationState.isOpen) ORDER BY seq")
         }
         let file = PurgedFile(directory: directory, month: now, footprint: footprint)
         let bounded = PurgedFile(unprovedIn: directory, limit: size(of: .unproved).multipliedClamped(by: 2), footprint: footprint)

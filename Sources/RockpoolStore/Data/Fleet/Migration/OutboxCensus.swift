@@ -1,5 +1,6 @@
 // What an outbox has, in numbers: the same in the database of a fleet and in a replica of it (docs/fleet.md#joining-and-leaving).
 import GRDB
+import RockpoolCore
 
 /// The rows of an outbox by kind.
 package struct OutboxCensus: Hashable, Sendable, Codable {
@@ -16,7 +17,7 @@ package struct OutboxCensus: Hashable, Sendable, Codable {
     /// Counts in a node's own database.
     init(in db: Database) throws {
         let sql = """
-            SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM op WHERE \(OperationRow.isOpen)),
+            SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM op WHERE \(OperationState.isOpen)),
                 (SELECT count(body) + count(resp_body) FROM op) + (SELECT count(*) FROM blob WHERE refs > 0),
                 (SELECT count(client_key) FROM op),
                 (SELECT count(*) FROM attempt) + (SELECT count(*) FROM conflict) + (SELECT count(*) FROM sync_log)
@@ -31,7 +32,7 @@ package struct OutboxCensus: Hashable, Sendable, Codable {
         let row = try log.run(
             """
             SELECT count(*) FILTER (WHERE tbl = 'op' AND part = 0),
-                count(*) FILTER (WHERE tbl = 'op' AND part = 0 AND \(OperationRow.isOpen)),
+                count(*) FILTER (WHERE tbl = 'op' AND part = 0 AND \(OperationState.isOpen)),
                 count(*) FILTER (WHERE tbl = 'blob' OR tbl = 'op' AND part > 0 AND get_byte(data, 1 + get_byte(data, 0)) <> 0),
                 count(client_key), count(*) FILTER (WHERE tbl IN ('attempt', 'conflict', 'sync_log'))
                 FROM rockpool.item WHERE data IS NOT NULL
