@@ -29,6 +29,18 @@ import Testing
 
     static let jsonType: HTTPFields = [.contentType: "application/json"]
 
+    /// The window is as large as the body, whatever its length.
+    @Test func everyLengthIsRestored() throws {
+        for length in [1, 2, 511, 512, 513, 1_023, 1_024, 1_025, 2_049, 4_096, 4_097, 16_385, 32_768, 32_769, 65_537, 700_000] {
+            for body in [Self.json(length), Self.letters(length), [UInt8](repeating: 7, count: length)] {
+                let deflated = unsafe body.withUnsafeBytes { unsafe Deflate.compress($0, upTo: length + 64) }
+                let packed = try #require(deflated)
+                #expect(unsafe packed.withUnsafeBytes { unsafe Deflate.expand($0, to: length) } == body, "\(length)")
+                #expect(unsafe body.withUnsafeBytes { unsafe Deflate.compress($0, upTo: packed.count - 1) } == nil, "\(length)")
+            }
+        }
+    }
+
     struct Row: Sendable, CustomTestStringConvertible {
         var body: [UInt8]
         var fields = AtRestTests.jsonType

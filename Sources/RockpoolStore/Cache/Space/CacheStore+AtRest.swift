@@ -26,9 +26,17 @@ extension CacheStore {
         return sealed
     }
 
+    /// The most bytes that are compressed where they are: another thread would take longer to wake up.
+    private static let tinyLength: Int64 = .kib(4)
+
     private func deflated(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
         guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit) else { return body }
         let most = Int(AtRest.most(body.length))
+        if body.spool == nil, body.length <= Self.tinyLength {
+            let deflated = unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) }
+            guard let deflated else { return body }
+            return await (try? repacked(body, as: deflated)) ?? body
+        }
         let deflated = try? await lanes.run(body.owner.number) {
             guard let spool = body.spool else { return unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) } }
             return try unsafe spool.read(at: 0, count: Int(body.length)).withUnsafeReadableBytes { unsafe Deflate.compress($0, upTo: most) }
