@@ -15,6 +15,23 @@ package enum AtRest {
         return isCompressible(FieldList.trimmed(type.prefix { $0 != ";" }).lowercased())
     }
 
+    /// True if a body begins like random, encrypted or packed bytes, whatever its type says: deflating them takes long and saves nothing. Of 256
+    /// random bytes, 162 are different, of text at most half as many.
+    package static func isDense(_ body: [UInt8]) -> Bool {
+        guard body.count >= 256 else { return false }
+        var seen: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        for byte in body.prefix(256) {
+            let bit = UInt64(1) << UInt64(byte & 63)
+            switch byte >> 6 {
+            case 0: seen.0 |= bit
+            case 1: seen.1 |= bit
+            case 2: seen.2 |= bit
+            default: seen.3 |= bit
+            }
+        }
+        return seen.0.nonzeroBitCount + seen.1.nonzeroBitCount + seen.2.nonzeroBitCount + seen.3.nonzeroBitCount > 136
+    }
+
     /// The maximum deflated size of `length` bytes: an eighth less, else the body is stored unchanged.
     package static func most(_ length: Int64) -> Int64 { length - length / 8 }
 

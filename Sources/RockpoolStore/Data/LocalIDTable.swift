@@ -62,20 +62,18 @@ package final class LocalIDTable: Sendable {
 
     func load(in db: Database) throws {
         if let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM id_map") { state.withLock { $0.rows.reserveCapacity(count) } }
-        try load(GRDB.Row.fetchCursor(db, sql: Self.selection))
+        try load(where: "1", [], in: db)
     }
 
     /// Reads some local ids again.
     func load(_ ids: Set<String>, in db: Database) throws {
-        for id in ids { try load(GRDB.Row.fetchCursor(db, sql: "\(Self.selection) WHERE local_id = ?", arguments: [id])) }
+        for id in ids { try load(where: "local_id = ?", [id.databaseValue], in: db) }
     }
 
-    private static let selection = "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map"
-
-    private func load(_ rows: RowCursor) throws {
-        while let row = try rows.next() {
-            var columns = RowReader(row)
-            guard let id = LocalID(try columns.next(String.self)) else { continue }
+    private func load(where condition: String, _ values: [DatabaseValue], in db: Database) throws {
+        let sql = "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map WHERE \(condition)"
+        _ = try db.cachedStatement(sql: sql).all(values, in: db) { columns in
+            guard let id = LocalID(try columns.next(String.self)) else { return }
             let upstream: String = try columns.next()
             let collection: String? = try columns.nextIfAny()
             let text: String? = try columns.nextIfAny()

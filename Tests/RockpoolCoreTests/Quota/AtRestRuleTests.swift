@@ -26,4 +26,21 @@ import Testing
     }
 
     @Test func anEighthHasToBeSaved() { #expect([8, 1024, 9].map(AtRest.most) == [7, 896, 8]) }
+
+    /// Random bytes are not tried; text of any script and its usual codings are.
+    @Test func onlyDenseBytesAreLeftOut() {
+        var state: UInt64 = 7
+        let random = (0..<1_024).map { _ in
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: state >> 56)
+        }
+        #expect(AtRest.isDense(random))
+        #expect(!AtRest.isDense(Array(random.prefix(255))))
+        let texts = [
+            #"{"id":17,"title":"low water","tags":["a","b"],"at":"2026-11-27T05:00:00Z"},"#, "潮の満ち引きと岩場の生き物についての覚え書き。",
+            "Приливы и отливы в скальных ваннах", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        ]
+        for text in texts { #expect(!AtRest.isDense(Array(String(repeating: text, count: 20).utf8)), "\(text)") }
+        #expect(!AtRest.isDense((0..<1_024).map { UInt8($0 % 128) }))
+    }
 }

@@ -11,17 +11,12 @@ extension DataStore {
     ) async throws -> Total {
         let (read, whole) = try await reading { db -> (Total, [Int64]) in
             var (result, whole, texts) = (initial, [Int64](), SharedTexts())
-            let rows = try Row.fetchCursor(
-                db, sql: "SELECT \(Self.summaryColumns) FROM op WHERE \(OperationState.isOpen) ORDER BY seq")
-            while let row = try rows.next() {
+            let sql = "SELECT \(Self.summaryColumns) FROM op WHERE \(OperationState.isOpen) ORDER BY seq"
+            _ = try db.cachedStatement(sql: sql).all([], in: db) { columns in
                 do {
-                    let (read, entityID) = try Self.summary(from: row)
-                    var summary = read
+                    var (summary, entityID) = try Self.summary(from: &columns)
                     // Only its fields say whether its signature ends then.
-                    guard summary.expiresAt == nil else {
-                        whole.append(summary.sequence)
-                        continue
-                    }
+                    guard summary.expiresAt == nil else { return whole.append(summary.sequence) }
                     summary.share(&texts)
                     take(&result, summary, entityID)
                 } catch {
@@ -59,8 +54,7 @@ extension DataStore {
         (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
         """
 
-    private static func summary(from row: Row) throws(UnreadableRow) -> (OperationSummary, entityID: String?) {
-        var columns = RowReader(row)
+    private static func summary(from columns: inout RowReader) throws(UnreadableRow) -> (OperationSummary, entityID: String?) {
         let (sequence, place): (Int64, Int64) = (try columns.next(), try columns.next())
         let id: String = try columns.next()
         let state: OperationState = try columns.nextWord()
