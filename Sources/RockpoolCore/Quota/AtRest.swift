@@ -19,17 +19,9 @@ package enum AtRest {
     /// random bytes, 162 are different, of text at most half as many.
     package static func isDense(_ body: [UInt8]) -> Bool {
         guard body.count >= 256 else { return false }
-        var seen: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        for byte in body.prefix(256) {
-            let bit = UInt64(1) << UInt64(byte & 63)
-            switch byte >> 6 {
-            case 0: seen.0 |= bit
-            case 1: seen.1 |= bit
-            case 2: seen.2 |= bit
-            default: seen.3 |= bit
-            }
-        }
-        return seen.0.nonzeroBitCount + seen.1.nonzeroBitCount + seen.2.nonzeroBitCount + seen.3.nonzeroBitCount > 136
+        var isSeen = [Bool](repeating: false, count: 256)
+        for byte in body.prefix(256) { isSeen[Int(byte)] = true }
+        return isSeen.count { $0 } > 136
     }
 
     /// The maximum deflated size of `length` bytes: an eighth less, else the body is stored unchanged.

@@ -39,7 +39,7 @@ final class WriteRule: Sendable {
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         (before, after, listener) = (plain.before, plain.after, plain.listener)
-        lines = passed.unkeyed.lines
+        lines = request.head.lines
         learned = Mutex(([], validity, now))
     }
 

@@ -32,8 +32,11 @@ final class RareOperations: Sendable {
     private let isMade = Atomic(false)
     private let nextLook = Mutex(ContinuousClock.now)
 
-    private static let isStuck = "state IN ('dead', 'conflicted')"
-    private static let isWide = "entity_type IS NOT NULL AND entity_id IS NULL AND \(OperationState.isOpen)"
+    private static func isStuck(_ row: String) -> String { "\(row).state IN ('dead', 'conflicted')" }
+
+    private static func isWide(_ row: String) -> String {
+        "\(row).entity_type IS NOT NULL AND \(row).entity_id IS NULL AND \(OperationState.isOpen(row))"
+    }
 
     /// Watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
@@ -47,8 +50,7 @@ final class RareOperations: Sendable {
             try db.execute(
                 sql: """
                     CREATE TEMP TRIGGER rare_\(event.prefix(6).lowercased()) AFTER \(event) ON main.op
-                    WHEN new.\(Self.isStuck)
-                        OR new.entity_type IS NOT NULL AND new.entity_id IS NULL AND \(OperationState.isOpen("new"))
+                    WHEN \(Self.isStuck("new")) OR \(Self.isWide("new"))
                     BEGIN SELECT note_rare(); END
                     """)
         }
@@ -77,7 +79,7 @@ final class RareOperations: Sendable {
         let rare = try Bool.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT EXISTS (SELECT 1 FROM op WHERE \(Self.isStuck)) OR EXISTS (SELECT 1 FROM op WHERE \(Self.isWide))
+                    SELECT EXISTS (SELECT 1 FROM op WHERE \(Self.isStuck("op"))) OR EXISTS (SELECT 1 FROM op WHERE \(Self.isWide("op")))
                     """))
         if rare == false { absentAt.store(mark, ordering: .releasing) }
     }

@@ -34,7 +34,7 @@ enum Digest {
         defer { unsafe buffer.deallocate() }
         while true {
             let count = try unsafe file.read(into: buffer)
-            if count == 0 { return Array(hash.finalize()) }
+            if count == 0 { return hash.finalize().bytes }
             unsafe hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         }
     }

@@ -32,15 +32,12 @@ extension CacheStore {
     private func deflated(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
         guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit), !AtRest.isDense(body.small) else { return body }
         let most = Int(AtRest.most(body.length))
-        if body.spool == nil, body.length <= Self.tinyLength {
-            let deflated = unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) }
-            guard let deflated else { return body }
-            return await (try? repacked(body, as: deflated)) ?? body
-        }
-        let deflated = try? await lanes.run(body.owner.number) {
+        let compress: @Sendable () throws -> [UInt8]? = {
             guard let spool = body.spool else { return unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) } }
             return try unsafe spool.read(at: 0, count: Int(body.length)).withUnsafeReadableBytes { unsafe Deflate.compress($0, upTo: most) }
         }
+        let isTiny = body.spool == nil && body.length <= Self.tinyLength
+        let deflated = isTiny ? try? compress() : try? await lanes.run(body.owner.number, compress)
         guard let deflated = deflated ?? nil else { return body }
         return await (try? repacked(body, as: deflated)) ?? body
     }

@@ -49,7 +49,7 @@ package final class BlobWriter: Sendable {
     /// Makes the body durable under its final name. Pass the result to `append(_: QueuedWriteDraft)` or to `discard`.
     /// - Throws: `FileError`; a failed fsync is not retried.
     package func finish() async throws -> OperationBody {
-        let (hash, length) = state.withLock { (Array($0.hash.finalize()), $0.length) }
+        let (hash, length) = state.withLock { ($0.hash.finalize().bytes, $0.length) }
         let name = Digest.hex(spool.isSealed ? store.seal.name(of: hash) : hash)
         store.held.withLock { $0.unattached[name, default: 0] += 1 }
         do {

@@ -43,7 +43,7 @@ package struct SealedFile: Sendable {
             let bytes = try read(start..<min(start + Self.step, length))
             unsafe bytes.withUnsafeReadableBytes { unsafe hash.update(bufferPointer: $0) }
         }
-        return Array(hash.finalize())
+        return hash.finalize().bytes
     }
 
     /// Bytes read at once where a whole file is read.
