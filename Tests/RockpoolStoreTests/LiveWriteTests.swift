@@ -26,6 +26,12 @@ import Testing
         try await store.queue.outside { try Int.fetchOne($0, sql: "SELECT count(*) FROM live_write") }
     }
 
+    /// Returns the number of writes under way in the file.
+    private func slots(_ store: DataStore) -> Int { LiveWriteFile(directory: store.directory).interrupted.count }
+
+    /// Returns a body that no slot has room for.
+    private func wide(_ count: Int = LiveWriteFile.slotLength) -> OperationBody { .inline(bytes(count)) }
+
     private func references(_ store: DataStore) async throws -> [Int] {
         try await store.queue.outside { try Int.fetchAll($0, sql: "SELECT refs FROM blob") }
     }
@@ -70,24 +76,32 @@ import Testing
         await store.close()
     }
 
-    @Test func anAnsweredOneLeavesNothing() async throws {
+    @Test(arguments: [true, false]) func anAnsweredOneLeavesNothing(isWide: Bool) async throws {
         let store = try openData(scratch.state, time)
+        func write(_ id: String) -> QueuedWriteDraft { isWide ? RockpoolStoreTests.write(id, body: wide()) : RockpoolStoreTests.write(id) }
         let traces = [
             try await store.record(live: write("1")), try await store.record(live: write("2")), try await store.record(live: write("3")),
         ]
+        #expect(traces.allSatisfy { $0.isInFile == !isWide })
         store.end(traces[1])
         // Its row is still there; its mark is enough.
-        #expect(try await rows(store) == 3)
+        #expect(try await rows(store) == (isWide ? 3 : 0))
+        #expect(slots(store) == (isWide ? 0 : 2))
         let again = try await killed(store)
         #expect(try await again.operations().items.map(\.id) == ["1", "3"])
+        #expect(slots(again) == 0)
         await again.close()
-        // The slot is used again only after the row is gone.
+        // A row's slot is used again only after the row is gone, one of the file at once.
         let fourth = try await store.record(live: write("4"))
-        #expect(try await rows(store) == 3)
+        #expect(try await rows(store) == (isWide ? 3 : 0))
         #expect(Set([traces[0], traces[2], fourth].map(\.slot)).count == 3)
+        #expect(isWide || fourth.slot == traces[1].slot)
+        // What was in the slot before has ended.
+        store.end(traces[1])
         let fifth = try await store.record(live: write("5"))
         store.end(fifth)
         store.end(fifth)
+        #expect(try await killed(store).operations().items.map(\.id) == ["1", "3", "4"])
         for trace in [traces[0], traces[2], fourth] { store.end(trace) }
         let third = try await killed(store)
         #expect(try await third.operations().items.isEmpty)
@@ -99,6 +113,73 @@ import Testing
         await stopped.close()
     }
 
+    /// More writes at a time than the file has slots, of all sizes: each is recorded once, and its order is kept.
+    @Test func manyAtATimeAreAllRecorded() async throws {
+        let store = try openData(scratch.state, time)
+        let ids = (0..<LiveWriteFile.slotCount + 20).map { "\($0 + 100)" }
+        let traces = try await withThrowingTaskGroup(of: (String, LiveWriteTrace).self) { group in
+            for (number, id) in ids.enumerated() {
+                group.addTask { [self] in (id, try await store.record(live: write(id, body: wide(number * 40)))) }
+            }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        #expect(traces.values.contains { $0.isInFile } && traces.values.contains { !$0.isInFile })
+        for id in ids where Int(id)! % 3 == 0 { store.end(traces[id]!) }
+        let again = try await killed(store)
+        var all = OperationFilter()
+        all.limit = 500
+        let operations = try await again.operations(all).items
+        #expect(operations.map(\.id).sorted() == ids.filter { Int($0)! % 3 != 0 })
+        for operation in operations {
+            #expect(
+                try await again.bytes(of: try #require(try await again.operation(id: operation.id)).body)
+                    == bytes((Int(operation.id)! - 100) * 40))
+        }
+        await again.close()
+        await store.close()
+    }
+
+    /// Within a second nothing of an answered write is in the file any more.
+    @Test func whatIsLeftOfEndedOnesIsOverwritten() async throws {
+        let store = try openData(scratch.state, time)
+        let secret = Array("patient 4711".utf8)
+        func isInFile() throws -> Bool { Data(try FileBytes.read(LiveWriteFile.path(scratch.state))).range(of: Data(secret)) != nil }
+        let trace = try await store.record(live: write("1", body: .inline(secret)))
+        #expect(try isInFile())
+        store.end(trace)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try isInFile(), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(try !isInFile())
+        // Its slot is used again.
+        #expect(try await store.record(live: write("2")).slot == trace.slot)
+        await store.close()
+    }
+
+    /// A power failure in the middle of a record: it was not sent yet.
+    @Test(arguments: [0, 5, 15, 25, 300]) func aTornRecordIsNone(place: Int) async throws {
+        let store = try openData(scratch.state, time)
+        let traces = [try await store.record(live: write("1")), try await store.record(live: write("2"))]
+        let copy = try scratch.copy(scratch.state, to: "torn")
+        await store.close()
+        try FileManager.default.removeItem(atPath: "\(copy)/lock")
+        var file = try FileBytes.read(LiveWriteFile.path(copy))
+        file[LiveWriteFile.slotLength * (Int(traces[0].slot) + 1) + place] ^= 0x20
+        try Data(file).write(to: URL(fileURLWithPath: LiveWriteFile.path(copy)))
+        let again = try openData(copy, time)
+        #expect(try await again.operations().items.map(\.id) == ["2"])
+        await again.close()
+    }
+
+    /// Where the file cannot be used, live writes are rows; a file that is cut off keeps what it has.
+    @Test func withoutTheFileTheyAreRows() async throws {
+        try FileManager.default.createDirectory(atPath: LiveWriteFile.path(scratch.state), withIntermediateDirectories: true)
+        chmod(scratch.state, 0o700)
+        let store = try openData(scratch.state, time)
+        #expect(try await store.record(live: write("1")).isInFile == false)
+        #expect(try await rows(store) == 1)
+        await store.close()
+    }
+
     @Test func aQueuedOneIsThereOnce() async throws {
         let store = try openData(scratch.state, time)
         let trace = try await store.record(live: write("1"))
@@ -106,12 +187,22 @@ import Testing
         lost.state = .uncertain
         lost.reason = .lostAnswer
         lost.firstSentAt = time.now
-        _ = try await store.take(lost, ending: trace)
+        // A kill between the commit and the end of the record finds both.
+        _ = try await store.take(lost)
+        let between = try await killed(store)
+        #expect(try await between.operations().items.map(\.id) == ["1"])
+        #expect(try await between.operation(id: "1")?.reason == .lostAnswer)
+        await between.close()
+        var second = write("2")
+        second.state = .uncertain
+        second.firstSentAt = time.now
+        let other = try await store.record(live: write("2"))
+        _ = try await store.take(second, ending: other)
+        store.end(other)
         store.end(trace)
-        #expect(try await rows(store) == 0)
+        #expect(try await rows(store) == 0 && slots(store) == 0)
         let again = try await killed(store)
-        #expect(try await again.operations().items.map(\.id) == ["1"])
-        #expect(try await again.operation(id: "1")?.reason == .lostAnswer)
+        #expect(try await again.operations().items.map(\.id) == ["1", "2"])
         await again.close()
         await store.close()
     }
@@ -123,7 +214,7 @@ import Testing
         let second = write("1", clientKey: "same", principal: "p")
         let trace = try await store.record(live: second)
         await #expect(throws: DataStoreError.self) { try await store.take(second, ending: trace) }
-        #expect(try await rows(store) == 1)
+        #expect(slots(store) == 1)
         let again = try await killed(store)
         // The operation with this key is in the outbox already.
         #expect(try await again.operations().items.map(\.id) == ["0"])
@@ -186,10 +277,14 @@ import Testing
         settings.encrypt = .private
         let store = try openData(scratch.state, time, settings)
         _ = try await store.record(live: write("1", body: .inline(Array("in the clear".utf8))))
+        _ = try await store.record(live: write("2", body: wide()))
         let stored = try await store.queue.outside { try Data.fetchOne($0, sql: "SELECT body FROM live_write") }
         #expect(stored.map { BodySeal.isSealed(Array($0)) } == true)
+        #expect(slots(store) == 1)
+        #expect(Data(try FileBytes.read(LiveWriteFile.path(scratch.state))).range(of: Data("in the clear".utf8)) == nil)
         let again = try await killed(store, settings)
         #expect(try await again.operation(id: "1")?.body == .inline(Array("in the clear".utf8)))
+        #expect(try await again.operation(id: "2")?.body == wide())
         await again.close()
         await store.close()
     }
@@ -212,6 +307,8 @@ import Testing
         let body = try await blob(store)
         _ = try await store.record(live: write("1", body: body))
         store.end(try await store.record(live: write("2")))
+        store.end(try await store.record(live: write("3", body: wide())))
+        _ = try await store.record(live: write("4"))
         let copy = try scratch.copy(scratch.state, to: "damaged")
         await store.close()
         try FileManager.default.removeItem(atPath: "\(copy)/lock")
@@ -219,7 +316,7 @@ import Testing
         #expect(report.isWhole)
         let again = try openData("\(scratch.path)/new", time)
         let operations = try await again.operations().items
-        #expect(operations.map(\.id) == ["1"] && operations.first?.state == .uncertain)
+        #expect(operations.map(\.id) == ["1", "4"] && operations.allSatisfy { $0.state == .uncertain })
         #expect(try await references(again) == [1])
         await again.close()
     }

@@ -32,9 +32,10 @@ package final class DataStore: Sendable {
     let replica: (any FleetMember)?
     let footprint: Footprint
     let reserve: ReserveFile
-    let lanes: FileLanes
-    /// The live writes that are under way.
+    let lanes = FileLanes(label: "rockpool.data.files")
+    /// The live writes under way that are rows, and those in slots of a file.
     let liveWrites: LiveWriteMarks
+    let liveFile: LiveWriteFile
     let held = Mutex(Held())
     let health = Mutex(StorageHealth())
     let empty = EmptyOutbox()
@@ -138,12 +139,11 @@ package final class DataStore: Sendable {
         self.logger = logger
         (self.lock, self.database, self.footprint) = (lock, database, footprint)
         reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
-        lanes = FileLanes(label: "rockpool.data.files")
         let hadKey = FileStatus.of("\(directory)/install-key") != nil
         installKey = try Secrets.installKey(in: directory)
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
-        liveWrites = LiveWriteMarks(directory: directory)
+        (liveWrites, liveFile) = (LiveWriteMarks(directory: directory), LiveWriteFile(directory: directory))
         replica = try Self.replica(
             for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { [rare] db in
@@ -187,6 +187,7 @@ package final class DataStore: Sendable {
             }
             return unused
         }
+        liveFile.begin()
         Self.warn(ofLostOwners: ofLostOwners, in: directory, logger: logger)
         for name in unused {
             let allocated = FileStatus.of(blobPath(name))?.allocated ?? 0
@@ -210,7 +211,7 @@ package final class DataStore: Sendable {
         let files = Paths.names(in: "\(directory)/blobs").compactMap { name in
             try? FileBytes.read(blobPath(name), from: 0, upTo: BodySeal.magic.count + BodySeal.idLength)
         }
-        let sealed = rows.map { Array($0) } + files.filter { BodySeal.isSealed($0) }
+        let sealed = rows.map { Array($0) } + (files + liveFile.interrupted.map(\.values)).filter { BodySeal.isSealed($0) }
         guard sealed.allSatisfy({ seal.knows(BodySeal.keyID(of: $0)) }) else { throw DataStoreError.unknownKey(path: database.path) }
     }
 

@@ -163,9 +163,12 @@ struct Recovery {
         }
     }
 
-    /// Copies the certificate authority, the secrets and the files of purged operations, readable by their owner only.
+    /// Copies the certificate authority, the secrets, the live writes under way and the files of purged operations, readable by their owner
+    /// only.
     private mutating func copyRest() throws {
-        let names = Paths.names(in: directory).filter { $0.hasPrefix("purged-") || ["admin-token", "install-key"].contains($0) }
+        let names = Paths.names(in: directory).filter {
+            $0.hasPrefix("purged-") || ["admin-token", "install-key", "live-writes"].contains($0)
+        }
         let authority = Paths.names(in: "\(directory)/ca").map { "ca/\($0)" }
         if !authority.isEmpty { try Paths.makeDirectory("\(target)/ca") }
         for name in (names + authority).sorted() where FileStatus.of("\(directory)/\(name)")?.isFile == true {

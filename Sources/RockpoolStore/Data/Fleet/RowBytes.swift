@@ -12,24 +12,29 @@ struct RowBytes: Sendable {
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(values.count * 32)
         for (name, value) in values {
             bytes.append(UInt8(truncatingIfNeeded: name.utf8.count))
             bytes += name.utf8
             switch value.storage {
             case .null: bytes.append(0)
-            case .int64(let number): bytes += [1] + PostgreSQLValue.bigEndian(number)
-            case .double(let number): bytes += [2] + PostgreSQLValue.bigEndian(number.bitPattern)
-            case .string(let text): Self.append(Array(text.utf8), as: 3, to: &bytes)
-            case .blob(let data): Self.append(Array(data), as: 4, to: &bytes)
+            case .int64(let number): Self.append(number, as: 1, to: &bytes)
+            case .double(let number): Self.append(number.bitPattern, as: 2, to: &bytes)
+            case .string(let text): Self.append(text.utf8, as: 3, to: &bytes)
+            case .blob(let data): Self.append(data, as: 4, to: &bytes)
             }
         }
         return bytes
     }
 
-    private static func append(_ part: [UInt8], as type: UInt8, to bytes: inout [UInt8]) {
+    private static func append(_ number: some FixedWidthInteger, as type: UInt8, to bytes: inout [UInt8]) {
         bytes.append(type)
-        bytes += PostgreSQLValue.bigEndian(UInt32(part.count))
-        bytes += part
+        unsafe withUnsafeBytes(of: number.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+    }
+
+    private static func append(_ part: some Collection<UInt8>, as type: UInt8, to bytes: inout [UInt8]) {
+        append(UInt32(part.count), as: type, to: &bytes)
+        bytes.append(contentsOf: part)
     }
 
     /// - Returns: nil for bytes that `encoded` has not made.

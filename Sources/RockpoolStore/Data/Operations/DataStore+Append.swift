@@ -44,7 +44,7 @@ extension DataStore {
                 try new.insertShare(in: db, sequence: sequence)
                 let needs = try new.insertEdges(in: db, sequence: sequence)
                 try new.insertLiveAttempt(in: db, sequence: sequence)
-                if let live { try LiveWriteRow.delete([live], in: db) }
+                if let live, !live.isInFile { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
                 // What is shared stays as it is while this node is alone.
                 let maySquash = new.maySquash && self.replica?.isAlone != true
@@ -56,7 +56,7 @@ extension DataStore {
                 return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed)
             }
         }
-        if let live { liveWrites.free([live]) }
+        if let live { if live.isInFile { end(live) } else { liveWrites.free([live]) } }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
         if let id = new.localID { localIDs.note(id, upstream: new.upstream, collection: new.collection) }
         FailPoint.afterAcceptCommit.reached()

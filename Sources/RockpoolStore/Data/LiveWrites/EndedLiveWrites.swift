@@ -18,11 +18,11 @@ struct EndedLiveWrites: Sendable {
     func contains(_ trace: LiveWriteTrace) -> Bool {
         let (start, overflow) = Int(clamping: trace.slot).multipliedReportingOverflow(by: Self.size)
         guard !overflow, start >= 0, start <= bytes.count - Self.size else { return false }
-        return Array(bytes[start..<start + Self.size]) == Self.mark(of: trace)
+        return Array(bytes[start..<start + Self.size]) == Self.mark(trace.token)
     }
 
-    static func mark(of trace: LiveWriteTrace) -> [UInt8] {
-        let bits = UInt64(bitPattern: trace.token)
+    static func mark(_ token: Int64) -> [UInt8] {
+        let bits = UInt64(bitPattern: token)
         return (0..<UInt64(size)).map { UInt8(truncatingIfNeeded: bits >> ($0 * 8)) }
     }
 }

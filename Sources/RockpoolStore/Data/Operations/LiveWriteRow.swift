@@ -21,6 +21,23 @@ enum LiveWriteRow {
         return "INSERT INTO op (\(names), \(given)) SELECT \(names), \(values.joined(separator: ", ")) FROM live_write WHERE n = ?1"
     }()
 
+    /// Returns the values of the row of a write, as they are kept in a file.
+    static func values(of new: QueuedWriteDraft, now: Timestamp) -> RowBytes {
+        let row = NewOperationRow(new: new, base: nil, pinned: nil, now: now)
+        let own: [(name: String, value: DatabaseValue)] = [("unproved", (new.share == .unproved).databaseValue)]
+        return RowBytes(own + columns.map { ($0.name, $0.value(of: row)) })
+    }
+
+    /// Inserts a row with values that `values(of:now:)` has made, perhaps in another version.
+    static func insert(_ values: RowBytes, token: Int64, in db: Database) throws {
+        let known = columns.filter { column in values.values.contains { $0.name == column.name } }
+        let sql = """
+            INSERT INTO live_write (n, token, unproved, \(known.map(\.name).joined(separator: ", ")))
+                VALUES ((SELECT coalesce(max(n) + 1, 0) FROM live_write), ?, ?, \(known.compactMap(\.placeholder).joined(separator: ", ")))
+            """
+        try db.cachedStatement(sql: sql).run([token.databaseValue, values["unproved"]] + known.map { values[$0.name] }, in: db)
+    }
+
     static func insert(_ new: QueuedWriteDraft, as trace: LiveWriteTrace, in db: Database, now: Timestamp) throws {
         let row = NewOperationRow(new: new, base: nil, pinned: nil, now: now)
         let own = [trace.slot.databaseValue, trace.token.databaseValue, (new.share == .unproved).databaseValue]

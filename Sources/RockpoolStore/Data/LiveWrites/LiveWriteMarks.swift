@@ -5,12 +5,14 @@ import Synchronization
 
 /// The record of one live write that is under way.
 package struct LiveWriteTrace: Hashable, Sendable {
-    /// The key of its row, used again when the row is gone.
+    /// The key of its row, or its slot of the file; used again when the record is gone.
     let slot: Int64
     /// Names this use of the slot.
     let token: Int64
     /// True if its row may name a blob.
     var hasBlob = true
+    /// True if the record is in the file `live-writes`, and no row.
+    var isInFile = false
 }
 
 /// Writes the file `live-ended` of the state directory: for each slot the token of the live write that has ended last.
@@ -87,7 +89,7 @@ package struct LiveWriteTrace: Hashable, Sendable {
         if let map = unsafe map, place + EndedLiveWrites.size <= Int(Self.room) {
             unsafe map.storeBytes(of: UInt64(bitPattern: trace.token).littleEndian, toByteOffset: place, as: UInt64.self)
         } else {
-            let mark = EndedLiveWrites.mark(of: trace)
+            let mark = EndedLiveWrites.mark(trace.token)
             _ = unsafe mark.withUnsafeBytes { unsafe pwrite(descriptor, $0.baseAddress, $0.count, off_t(place)) }
         }
     }

@@ -11,9 +11,29 @@ extension DataStore {
     /// Records a write that is about to be sent while its client waits. When this returns, the record survives a power failure: after a
     /// crash the write is an operation in the state `uncertain`, unless `end` was called or the write was queued with `ending`.
     ///
-    /// One group commit, which also deletes the rows of ended live writes. The limit of the outbox applies, the shares do not.
+    /// A small write takes a slot of the file `live-writes`; a larger one, and one that finds no slot, is a row: one group commit, which also
+    /// deletes the rows of ended live writes. The limit of the outbox applies to rows, the shares do not.
     /// - Parameter answer: called once with the record, or with `DataStoreError.full` or `.unavailable` if nothing is recorded; on any thread.
     package func record(live new: QueuedWriteDraft, answer: @escaping @Sendable (Result<LiveWriteTrace, any Error>) -> Void) {
+        let isTaken =
+            values(of: new).map { values in
+                liveFile.record(values) { [self] trace, isDurable in
+                    guard !isDurable else { return answer(.success(trace)) }
+                    end(trace)
+                    recordRow(of: new, answer: answer)
+                }
+            } ?? false
+        if !isTaken { recordRow(of: new, answer: answer) }
+    }
+
+    /// Returns what a slot holds of a write, sealed as `storage.encrypt` demands; nil if it has no room for it.
+    private func values(of new: QueuedWriteDraft) -> [UInt8]? {
+        guard new.body.blobHash == nil, new.rowLength <= LiveWriteFile.valuesLimit else { return nil }
+        let values = LiveWriteRow.values(of: new, now: clock()).encoded
+        return seal.isSealing ? try? seal.seal(values) : values
+    }
+
+    private func recordRow(of new: QueuedWriteDraft, answer: @escaping @Sendable (Result<LiveWriteTrace, any Error>) -> Void) {
         let (trace, ended, now) = (liveWrites.begin(hasBlob: new.body.blobHash != nil), liveWrites.takeEnded(), clock())
         let cost = Cost.row(new.rowLength)
         queue.submit(weight: cost / 2, scope: .own, isRepeatable: true) { db in
@@ -44,15 +64,16 @@ extension DataStore {
     /// Ends the record of a live write, because its client gets an answer: after this no crash of the process makes it uncertain. No
     /// effect if the record has ended.
     package func end(_ trace: LiveWriteTrace) {
-        guard liveWrites.end(trace) else { return }
+        guard trace.isInFile ? liveFile.end(trace) : liveWrites.end(trace) else { return }
         Task { [weak self] in
             try? await Task.sleep(for: Self.deletionDelay)
             await self?.deleteEndedLiveWrites()
         }
     }
 
-    /// Deletes the rows of ended live writes. Rows that cannot be deleted now are deleted with a later commit, or at the next start.
+    /// Deletes what is left of ended live writes. Rows that cannot be deleted now are deleted with a later commit, or at the next start.
     func deleteEndedLiveWrites() async {
+        await liveFile.clearEnded()
         let ended = liveWrites.takeDue()
         guard !ended.isEmpty else { return }
         do {
@@ -79,6 +100,7 @@ extension DataStore {
     /// Makes operations of the live writes that were under way when the last run ended; call it after `ShareSums.begin`.
     /// - Returns: the names of blobs that no row references any more.
     func adoptLiveWrites(in db: Database, now: Timestamp) throws -> [String] {
+        try makeRowsOfInterrupted(in: db)
         let traces = try LiveWriteRow.all(in: db)
         guard !traces.isEmpty else { return [] }
         var count = 0
@@ -97,4 +119,25 @@ extension DataStore {
         if count > 0 { logger.warning("\(count) writes were being sent to their upstream when the last run ended; see rockpool outbox ls") }
         return try Self.deleteLiveWrites(traces, in: db)
     }
+
+    /// Makes rows of the live writes that were under way in the file.
+    private func makeRowsOfInterrupted(in db: Database) throws {
+        for record in liveFile.interrupted {
+            do {
+                let values = BodySeal.isSealed(record.values) ? try seal.open(record.values) : record.values
+                guard let row = RowBytes(values) else { throw LiveWriteBroken() }
+                try db.inSavepoint {
+                    try LiveWriteRow.insert(row, token: record.token, in: db)
+                    return .commit
+                }
+            } catch  where !(error is DatabaseError) || (error as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT {
+                logger.error("a live write that a crash interrupted cannot be read", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+}
+
+/// The values of a live write have no known form.
+private struct LiveWriteBroken: Error, CustomStringConvertible {
+    var description: String { "its record has an unknown form" }
 }
