@@ -203,6 +203,29 @@ import Testing
         await store.close()
     }
 
+    /// Damage that is met while running is noted, so that the next start begins with a new database.
+    @Test func aDamagedDatabaseIsSetAsideByTheNextStart() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<300 { _ = try await store.put("/\(n)", bytes(3000, seed: UInt64(n + 1)), at: time.now) }
+        await store.close()
+        let path = "\(scratch.cache)/cache.sqlite"
+        let size = try #require(FileStatus.of(path)?.size)
+        let file = try #require(FileHandle(forWritingAtPath: path))
+        for page in stride(from: UInt64(8192 * 2), to: UInt64(size), by: 8192 * 3) {
+            try file.seek(toOffset: page)
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 3000))
+        }
+        try file.close()
+        let again = try openCache(scratch.cache, time)
+        for n in 0..<300 where again.trouble == nil { _ = try? await again.put("/n\(n)", bytes(3000), at: time.now) }
+        #expect(again.trouble?.fault == .damaged)
+        await again.close()
+        let fresh = try openCache(scratch.cache, time)
+        try await eventually("it stores") { fresh.isOpenForWrites }
+        #expect(try await fresh.put("/new", bytes(3000), at: time.now) != nil && fresh.trouble == nil)
+        await fresh.close()
+    }
+
     @Test func aCacheDeletedUnderTheServerGoesOn() async throws {
         let store = try openCache(scratch.cache, time)
         try FileManager.default.removeItem(atPath: scratch.cache)

@@ -1,6 +1,7 @@
 // A full disk: a small file system of its own, where the machine permits mounting one (docs/storage.md#faults).
 import Foundation
 import Glibc
+import NIOCore
 import RockpoolCore
 import Testing
 
@@ -102,6 +103,7 @@ final class SmallDisk: Sendable {
         await #expect(throws: DataStoreError.full) {
             for n in 0..<400 { _ = try await store.append(write("more-\(n)", body: .inline(bytes(20_000)), lane: "more-\(n)")) }
         }
+        #expect(store.trouble?.fault == .full)
         // The outcome of a request that was in flight is recorded with the reserve's space.
         for n in 0..<5 {
             let done = try await store.finish(
@@ -109,6 +111,7 @@ final class SmallDisk: Sendable {
             #expect(done.state == .delivered)
         }
         disk.clear()
+        #expect(store.trouble == nil, "before anything is written")
         _ = try await store.append(write("after", lane: "after"))
         #expect(store.trouble == nil)
         await store.close()
@@ -116,5 +119,22 @@ final class SmallDisk: Sendable {
         for n in 0..<5 { #expect(try await again.operation(id: "op-\(n)")?.state == .delivered) }
         #expect(try await again.operation(id: "after") != nil)
         await again.close()
+    }
+
+    /// The disk refuses what `data_limit` would permit: a body that becomes a file, and a row.
+    @Test(arguments: [true, false]) func aFullDiskIsTold(isFile: Bool) async throws {
+        let store = try openData("\(disk.path)/state", time, storage(data: .mb(500)))
+        #expect(store.trouble == nil)
+        try disk.fill(leaving: isFile ? .mib(2) : .kib(100))
+        await #expect(throws: DataStoreError.full) {
+            guard isFile else { return _ = try await store.append(write("1", body: .inline(bytes(500_000)))) }
+            let writer = try await store.blobWriter(expectedLength: nil)
+            for _ in 0..<5 { try await writer.append(ByteBuffer(bytes: bytes(1_000_000))) }
+            _ = try await writer.finish()
+        }
+        #expect(store.trouble?.fault == .full)
+        disk.clear()
+        #expect(store.trouble == nil)
+        await store.close()
     }
 }

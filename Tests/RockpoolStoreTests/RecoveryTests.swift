@@ -160,9 +160,28 @@ import Testing
         let path = "\(scratch.state)/data.sqlite"
         #expect(truncate(path, 0) == 0)
         for _ in 0..<2 {
-            #expect(throws: DataStoreError.corrupt(path: path, detail: "the file is empty")) { try openData(scratch.state, time) }
+            #expect(throws: DataStoreError.lost(path: path)) { try openData(scratch.state, time) }
         }
         #expect(unlink(path) == 0)
+        await (try openData(scratch.state, time)).close()
+    }
+
+    /// A database that is gone while bodies of accepted writes are there: nothing is removed, and nothing begins anew by itself.
+    @Test func aMissingDataStoreWithBodiesIsRefused() async throws {
+        let store = try openData(scratch.state, time)
+        let writer = try await store.blobWriter(expectedLength: nil)
+        try await writer.append(ByteBuffer(bytes: bytes(1_100_000)))
+        _ = try await store.append(write("1", body: try await writer.finish()))
+        await store.close()
+        let path = "\(scratch.state)/data.sqlite"
+        #expect(unlink(path) == 0)
+        let before = Paths.names(in: "\(scratch.state)/blobs")
+        for _ in 0..<2 {
+            #expect { try openData(scratch.state, time) } throws: { "\($0)".contains("restore it from a backup") }
+        }
+        #expect(Paths.names(in: "\(scratch.state)/blobs") == before && before.count == 2)
+        // The way that the message names.
+        try FileManager.default.moveItem(atPath: "\(scratch.state)/blobs", toPath: "\(scratch.path)/blobs-before")
         await (try openData(scratch.state, time)).close()
     }
 

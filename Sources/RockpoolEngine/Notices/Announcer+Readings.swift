@@ -14,7 +14,7 @@ extension Announcer {
         (readings.dataBytes, readings.dataLimitBytes) = (usage.usedBytes, usage.limitBytes)
         if let trouble = data.trouble { readings.faults.append("The outbox cannot be written to (\(trouble.detail))") }
         if let trouble = cache.trouble { readings.faults.append("The cache cannot be written to (\(trouble.detail))") }
-        if let usage = try? await cache.usage(), usage.limitReason == .minFree, usage.usedBytes >= usage.limitBytes {
+        if let usage = try? await cache.usage(), usage.freeDiskBytes < usage.minFreeBytes {
             let free = ByteCount(usage.freeDiskBytes)
             readings.faults.append("The disk of the cache has \(free) free, less than storage.min_free; nothing is stored")
         }

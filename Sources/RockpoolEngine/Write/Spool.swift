@@ -85,7 +85,7 @@ enum Spool {
             let writer: BlobWriter
             do { writer = try await data.blobWriter(expectedLength: length) } catch DataStoreError.full where isReachable {
                 // The body need not be stored while the upstream is reachable.
-                return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: full)
+                return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: data.noRoom)
             }
             try await writer.append(start)
             while let chunk = try await body.next() {
@@ -101,14 +101,12 @@ enum Spool {
             throw failure
         } catch DataStoreError.full {
             body.abandon()
-            return .refused(full)
+            return .refused(data.noRoom)
         } catch {
             body.abandon()
             return .refused(Problem(.notQueueable, detail: "the outbox could not keep this body: \(error)", retryAfter: 5))
         }
     }
-
-    private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body; \(Problem.roomAdvice)")
 
     /// The refusal of a body that was passed on as it came, and of which nothing is kept.
     private static let unsized = Problem(

@@ -252,11 +252,7 @@ extension WritePipeline {
         }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
-            let why =
-                data.isDiskFull
-                ? "the disk of the state directory is full; nothing of this write was kept; free some space on it"
-                : "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"
-            return refuse(Problem(.outboxFull, detail: why), context: &context)
+            return refuse(data.noRoom, context: &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))

@@ -1,5 +1,6 @@
 // The record whether the outbox can be written to (docs/storage.md#faults).
 import GRDB
+import Glibc
 import Logging
 package import RockpoolCore
 import Synchronization
@@ -41,11 +42,22 @@ extension DataStore {
         }
     }
 
-    /// True if the disk has no room for a write, whatever `data_limit` leaves.
-    package var isDiskFull: Bool { FreeSpace.bytes(at: directory) < .mib(1) }
+    /// Free bytes from which on a full disk counts as usable again, although nothing was written since.
+    private static let roomAgain = Int64.mib(8)
 
-    /// The reason why the last write failed; nil when it succeeded.
-    package var trouble: StorageHealth.Trouble? { health.withLock { $0.trouble } }
+    /// The reason why the last write failed; nil when it succeeded, and when a full disk has room again.
+    package var trouble: StorageHealth.Trouble? {
+        let known = health.withLock { $0.trouble }
+        guard known?.fault == .full, FreeSpace.bytes(at: directory) >= Self.roomAgain else { return known }
+        noteWritten()
+        return nil
+    }
+
+    /// Returns the error of a write for which the disk has no room, whatever `data_limit` leaves, and notes it.
+    func diskIsFull() -> DataStoreError {
+        noteFailure(FileError(call: "write", path: directory, code: ENOSPC))
+        return .full
+    }
 
     /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed
     /// group fail, so each caller retries once; every job passed here must be repeatable.

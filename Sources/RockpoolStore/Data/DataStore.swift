@@ -81,8 +81,12 @@ package final class DataStore: Sendable {
             let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
             // The key is created after the file has its first page: an empty file beside a key has lost its content, and SQLite would
             // silently start with an empty database.
-            if FileStatus.of(path)?.size == 0, FileStatus.of("\(directory)/install-key") != nil {
-                throw DataStoreError.corrupt(path: path, detail: "the file is empty")
+            let (size, hasKey) = (FileStatus.of(path)?.size, FileStatus.of("\(directory)/install-key") != nil)
+            let hasBodies = Paths.names(in: "\(directory)/blobs").contains { $0 != "tmp" }
+            if size == 0 && hasKey || size == nil && hasBodies { throw DataStoreError.lost(path: path) }
+            if size == nil, FileStatus.of(LiveWriteFile.path(directory)) != nil {
+                logger.warning(
+                    "there is no data.sqlite, although this directory was in use: the outbox is empty", metadata: ["path": "\(path)"])
             }
             let stoppedCleanly = try CleanShutdownMarker(directory: directory).take()
             let database = try StoreDatabase(

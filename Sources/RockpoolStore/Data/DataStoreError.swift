@@ -15,6 +15,8 @@ package enum DataStoreError: Error, Equatable {
     case unknownKey(path: String)
     /// The database is damaged; nothing was changed.
     case corrupt(path: String, detail: String)
+    /// The database of a directory that was in use is missing or empty; nothing was changed.
+    case lost(path: String)
     /// The database was written by a newer Rockpool.
     case newerSchema(path: String, found: Int, known: Int)
     /// No space under `data_limit`, or on the disk (507).
@@ -57,6 +59,11 @@ extension DataStoreError: CustomStringConvertible {
             "queued bodies in \(path) are sealed under a key that is not at hand; set storage.key_file to the file that was used before"
         case .corrupt(let path, let detail):
             "\(path) is damaged (\(detail)) and was left untouched; copy what can be read into a new directory: rockpool doctor --recover DIR"
+        case .lost(let path):
+            """
+            \(path) is missing or empty, but its directory was in use; restore it from a backup, or, to begin with an empty outbox, move it \
+            and blobs/ elsewhere
+            """
         case .newerSchema(let path, let found, let known):
             "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
         case .full: "the outbox has no room left"

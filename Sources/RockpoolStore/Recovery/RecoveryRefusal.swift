@@ -12,7 +12,7 @@ package enum RecoveryRefusal: Error, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .noDatabase(let path): "there is no \(path) to recover from"
+        case .noDatabase(let path): "\(path) is missing or empty: there is nothing to recover; restore it from a backup"
         case .notEmpty(let path): "\(path) is not empty; name a new or an empty directory"
         case .within(let path): "\(path) lies in the damaged directory, and nothing is written there; name one elsewhere"
         case .noRoom(let needed, let free): "a recovery takes up to \(needed) bytes, and \(free) are free; name a directory on another disk"

@@ -11,7 +11,8 @@ import Testing
 
     /// Runs `body` with a server whose upstream refuses every write, and a receiver of messages.
     private func with(
-        _ rule: JSONValue, status: Int = 204, _ body: (ServerProcess, MessageReceiver, Scratch) async throws -> Void
+        _ rule: JSONValue, status: Int = 204, storage: JSONValue = [:],
+        _ body: (ServerProcess, MessageReceiver, Scratch) async throws -> Void
     ) async throws {
         let scratch = try Scratch()
         let receiver = try await MessageReceiver.start(status: status)
@@ -20,7 +21,7 @@ import Testing
         let origin = try await RawServer.answering { request in
             request.hasPrefix("GET") ? "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" : "HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n"
         }
-        var settings = ServerSettings(upstream: origin.port)
+        var settings = ServerSettings(upstream: origin.port, storage: storage)
         let webhook: JSONValue = ["webhook": ["url": .string(receiver.url), "secret_file": .string(secret)]]
         settings.notify = [rule["command"] == nil && rule["desktop"] == nil ? webhook.merging(rule) : rule]
         settings.callbacks = ["origins": [.string("http://127.0.0.1:\(receiver.port)")], "secret_file": .string(secret)]
@@ -67,6 +68,15 @@ import Testing
             }
             #expect(counts.count < 6 && more.count == 12, "\(counts)")
             #expect(receiver.messages.allSatisfy { ($0.json?["data"]?["operations"]?.array?.count ?? 0) <= 10 })
+        }
+    }
+
+    /// `min_free` is reached, whatever else bounds the cache: its limit, or the size of the disk.
+    @Test(arguments: ["100 MB", "1000 TB"]) func aDiskWithoutRoomIsTold(limit: String) async throws {
+        try await with(["on": ["storage"]], storage: ["min_free": "900 TB", "cache_limit": .string(limit)]) { _, receiver, _ in
+            try await eventually("the notice", within: .seconds(90)) { !receiver.messages.isEmpty }
+            let message = try #require(receiver.messages.first?.json)
+            #expect(String(decoding: message.serialized(), as: UTF8.self).contains("storage.min_free"), "\(message)")
         }
     }
 

@@ -23,9 +23,9 @@ struct HTTP2FastPathTests {
         }
 
         /// Sends a request on a new stream. Returns the stream.
-        func get() async throws -> Int {
+        func get(_ path: String = "/a") async throws -> Int {
             last += 2
-            try await connection.send(RawFrame.get(last))
+            try await connection.send(RawFrame.get(last, path))
             return last
         }
     }
@@ -69,6 +69,33 @@ struct HTTP2FastPathTests {
         let stream = try await client.get()
         #expect(try await client.connection.body(stream, step: 1 << 20) == Array(Self.text.utf8))
         #expect(pool.engine.statistics.hotHits - before > held)
+        await client.connection.close()
+    }
+
+    /// A client that leaves one download waiting and goes on reading other answers is not stuck; one that takes nothing more is.
+    @Test func aClientThatTakesAnswersIsNotStuck() async throws {
+        let large = String(repeating: Self.text, count: 1000)
+        let pool = try await Pool.intercepting(
+            rule: { request in
+                .ok(request.head.target == "/large" ? large : "small", [.cacheControl: "max-age=60", .contentType: "text/plain"])
+            }, configure: { $0.proxy.timeouts.idle = .seconds(3) })
+        let client = try await Client(pool, window: 4096)
+        let first = try await client.get("/large")
+        try await client.connection.send(RawFrame.window(first, 100))
+        // The patience is a sixth of the idle timeout.
+        let end = ContinuousClock.now + .milliseconds(1500)
+        while ContinuousClock.now < end {
+            let stream = try await client.get()
+            while true {
+                let frame = try await client.connection.frame(.data, .headers, .goAway)
+                try #require(frame.kind != .goAway)
+                if frame.stream == stream, frame.flags & 1 == 1 { break }
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        #expect(pool.engine.statistics.hotHits > 5)
+        let farewell = try await client.connection.frame(.goAway)
+        #expect(farewell.code == 11, "ENHANCE_YOUR_CALM")
         await client.connection.close()
     }
 

@@ -69,6 +69,12 @@ struct UnsentBytesTests {
         #expect(!unsent.isStuck(at: late) && unsent.bytes == 0 && unsent.streams == 0)
     }
 
+    @Test func whatWasSentWholeIsTaken() {
+        var unsent = blocked(1)
+        unsent.received(now: start + .seconds(9))
+        #expect(!unsent.isStuck(at: late) && unsent.isStuck(at: start + .seconds(19)))
+    }
+
     @Test func aWaitBeginsWithItsFirstByte() {
         var unsent = blocked(1)
         unsent.take(100, leaving: 0, now: start)

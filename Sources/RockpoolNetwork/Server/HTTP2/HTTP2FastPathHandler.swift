@@ -96,7 +96,7 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
         if let body {
             context.write(
                 wrapOutboundOut(HTTP2Frame(streamID: stream, payload: .data(.init(data: .byteBuffer(body), endStream: true)))),
-                promise: nil)
+                promise: count.receipt(on: context.eventLoop))
         }
         return true
     }

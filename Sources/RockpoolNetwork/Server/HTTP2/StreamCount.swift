@@ -53,6 +53,15 @@ final class StreamCount: ChannelInboundHandler {
     /// Counts a request that was answered without a channel of its own.
     func answeredOne() { total += 1 }
 
+    /// Returns the promise for the end of a reply without a channel of its own: a client that receives it is not stuck. Nil while no stream
+    /// waits.
+    func receipt(on loop: any EventLoop) -> EventLoopPromise<Void>? {
+        guard open > 0 else { return nil }
+        let promise = loop.makePromise(of: Void.self)
+        promise.futureResult.whenSuccess { [backlog] in backlog.received() }
+        return promise
+    }
+
     /// Notes that requests were answered without channels of their own: the connection is not idle.
     func answeredAtOnce() {
         answeredAt = .now()

@@ -43,6 +43,8 @@ final class StreamBacklog: Sendable {
         state.withLock { $0.drop(count, leaving: rest) }
     }
 
+    func received() { state.withLock { $0.received(now: .now()) } }
+
     func isStuck(at now: NIODeadline) -> Bool { state.withLock { $0.isStuck(at: now) } }
 
     /// Returns the size of the next piece of a file for a stream with `taken` bytes of it received by the client.

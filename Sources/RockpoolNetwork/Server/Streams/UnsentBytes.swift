@@ -44,8 +44,11 @@ struct UnsentBytes {
     /// - Parameter rest: the stream's unsent bytes after this call.
     mutating func take(_ count: Int, leaving rest: Int, now: NIODeadline) {
         drop(count, leaving: rest)
-        takenAt = now
+        received(now: now)
     }
+
+    /// Records that the client has received something that was not counted here: a reply that was sent whole.
+    mutating func received(now: NIODeadline) { takenAt = now }
 
     /// Discards `count` bytes of a stream that will never be sent: the stream was reset, or the connection has ended.
     mutating func drop(_ count: Int, leaving rest: Int) {

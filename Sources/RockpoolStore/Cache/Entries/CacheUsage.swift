@@ -29,6 +29,8 @@ package struct CacheUsage: Sendable {
     package var badBodies: Int
     /// Free bytes of the file system, as available to this process.
     package var freeDiskBytes: Int64
+    /// The part of them that is left free (`storage.min_free`).
+    package var minFreeBytes: Int64
     /// Bytes that the ledger counted for bodies beyond their allocated size at the last audit (negative: fewer). Any value but 0 is a bug.
     package var driftBytes: Int64
     /// The time of the last comparison of the ledger with the disk; nil when there was none since the start.

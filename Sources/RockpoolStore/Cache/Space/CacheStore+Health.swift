@@ -33,6 +33,7 @@ extension CacheStore {
     }
 
     func noteFailure(_ error: any Error) {
+        if (error as? DatabaseError)?.saysCorrupt == true { return condemn("\(error)") }
         guard let fault = StorageHealth.Fault(error) else { return }
         fail(fault, detail: "\(error)")
     }
@@ -84,6 +85,7 @@ extension CacheStore {
     }
 
     private func condemn(_ verdict: String) {
+        guard trouble?.fault != .damaged else { return }
         fail(.damaged, detail: verdict)
         do { try Descriptor(Self.condemnation(in: directory), O_WRONLY | O_CREAT).synchronize() } catch {
             logger.error("the damage cannot be noted", metadata: ["error": "\(error)"])

@@ -42,7 +42,7 @@ package final class BlobWriter: Sendable {
         do {
             try await store.lanes.run(number) { try unsafe buffer.withUnsafeReadableBytes { try unsafe self.spool.append($0) } }
         } catch let error as FileError where error.saysFull {
-            throw DataStoreError.full
+            throw store.diskIsFull()
         }
     }
 
@@ -97,7 +97,7 @@ extension DataStore {
             }
             return BlobWriter(store: self, number: number, spool: spool, room: room)
         } catch let error as FileError where error.saysFull {
-            throw DataStoreError.full
+            throw diskIsFull()
         }
     }
 

@@ -17,7 +17,10 @@ extension DataStore {
     ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         while true {
             do { return try await taking(new, ending: live) } catch DataStoreError.full {
-                guard try await shedDelivered() else { throw DataStoreError.full }
+                guard try await shedDelivered() else {
+                    // Where the limit leaves room, the disk has none.
+                    throw footprint.ledger.missing(for: SpaceRequest(rows: Cost.row(new.rowLength))) <= 0 ? diskIsFull() : .full
+                }
             }
         }
     }
