@@ -75,7 +75,9 @@ extension Engine {
             outcome.isStored = try await isStored(request)
             outcome.reason = reply.trace.whyNotStored
             if outcome.reason == nil, !outcome.isStored { outcome.reason = "the body did not come whole, or there was no room for it" }
-            if pin, outcome.isStored {
+            if pin, outcome.isStored, reply.head.status >= 400 {
+                (outcome.isPinned, outcome.reason) = (false, "not pinned: it is an error")
+            } else if pin, outcome.isStored {
                 outcome.isPinned = try await cache.pin(url: request.url, true) != nil
                 if outcome.isPinned == false { outcome.reason = "not pinned: the pinned bytes would pass storage.pin_cap" }
             }

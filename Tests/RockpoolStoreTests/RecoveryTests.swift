@@ -202,6 +202,22 @@ import Testing
         await store.close()
     }
 
+    /// A command that reads the store holds its lock without a pid: a start waits for it, and names no process that is gone.
+    @Test func aStartWaitsForACommandThatReads() async throws {
+        await (try openData(scratch.state, time)).close()
+        try Data("4194303\n".utf8).write(to: URL(fileURLWithPath: "\(scratch.state)/lock"))
+        let reader = try #require(try StoreLock.toLook(scratch.state))
+        Task {
+            try await Task.sleep(for: .milliseconds(300))
+            reader.release()
+        }
+        await (try openData(scratch.state, time)).close()
+        try Data("4194303\n".utf8).write(to: URL(fileURLWithPath: "\(scratch.state)/lock"))
+        let other = try #require(try StoreLock.toLook(scratch.state))
+        #expect(throws: DataStoreError.locked(pid: nil)) { try openData(scratch.state, time) }
+        other.release()
+    }
+
     @Test func aStateDirectoryOpenToOthersIsRefused() throws {
         try FileManager.default.createDirectory(
             atPath: scratch.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o750])

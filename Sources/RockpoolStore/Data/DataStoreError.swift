@@ -48,8 +48,9 @@ extension DataStoreError: CustomStringConvertible {
     /// The message for people, with the remedy.
     package var description: String {
         switch self {
-        case .locked(let pid):
-            "another Rockpool\(pid.map { " (pid \($0))" } ?? "") uses this state directory; stop it or choose another directory"
+        case .locked(let pid?):
+            "another Rockpool (pid \(pid)) uses this state directory; stop it or choose another directory"
+        case .locked(pid: nil): "a command of Rockpool, or one in another container, uses this state directory; try again when it has ended"
         case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
         case .shortToken(let path):
             "\(path) holds fewer than \(DataStore.leastTokenBytes) characters; remove it, and a new token is made"

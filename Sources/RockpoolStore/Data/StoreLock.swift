@@ -22,17 +22,27 @@ package final class StoreLock: Sendable {
 
     private static func take(_ file: borrowing Descriptor) throws(DataStoreError) {
         if flock(file.number, LOCK_EX | LOCK_NB) == 0 { return }
-        let pid = String(decoding: (try? FileBytes.read(file.path)) ?? [], as: UTF8.self).prefix { $0.isNumber }
-        throw .locked(pid: Int32(pid))
+        let pid = Int32(String(decoding: (try? FileBytes.read(file.path)) ?? [], as: UTF8.self).prefix { $0.isNumber })
+        throw .locked(pid: pid.flatMap { kill($0, 0) == 0 || errno != ESRCH ? $0 : nil })
     }
 
-    /// Takes the lock and writes this process's pid into it.
-    /// - Throws: `.locked` with the holder's pid, `.unavailable` when the file cannot be opened.
+    private static func takeSoon(_ file: borrowing Descriptor) throws(DataStoreError) {
+        let end = ContinuousClock.now + patience
+        while true {
+            do { return try take(file) } catch .locked(pid: nil) where ContinuousClock.now < end { usleep(20_000) }
+        }
+    }
+
+    /// The longest time for which a lock is awaited whose holder has not written its pid: a command that reads the store.
+    private static let patience = Duration.seconds(5)
+
+    /// Takes the lock and writes this process's pid into it. Blocks for up to 5 s while a command reads the store.
+    /// - Throws: `.locked` with the holder's pid, nil if it is not known; `.unavailable` when the file cannot be opened.
     package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {
         let path = "\(directory)/lock"
         do {
             let file = try Descriptor(path, O_RDWR | O_CREAT)
-            try take(file)
+            try takeSoon(file)
             ftruncate(file.number, 0)
             try file.write(all: Array("\(getpid())\n".utf8))
             return StoreLock(file)

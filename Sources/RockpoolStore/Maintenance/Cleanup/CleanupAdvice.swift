@@ -22,7 +22,8 @@ enum CleanupAdvice {
                 (pinned, "pinned: \(ByteCount(pinned).rounded), never removed by itself: rockpool cache unpin URL, then clean up again"))
         }
         if report.files.dataAfter > report.files.cacheAfter, report.operations.kept > 0 {
-            let words = "the outbox takes \(ByteCount(report.files.dataAfter).rounded), and writes that wait are never removed"
+            let size = ByteCount(report.files.dataAfter).rounded
+            let words = "the outbox takes \(size) with its reserve for a full disk, and writes that wait are never removed"
             parts.append((report.files.dataAfter, "\(words): rockpool outbox summary shows whose they are"))
         }
         let reasons = [
