@@ -283,8 +283,10 @@ package final class Engine: Sendable {
     }
 
     private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
-        let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        if plan.upstream != nil { credentials.remember(identity, isProved: false) }
+        let rule = plan.upstream?.identity ?? .auto
+        let identity = credentials.identity(of: request, rule: rule)
+        let isNamedByCookie = if case .cookie = rule { true } else { false }
+        if plan.upstream != nil { credentials.remember(identity, isProved: false, replacesUntried: isNamedByCookie) }
         return identity
     }
 

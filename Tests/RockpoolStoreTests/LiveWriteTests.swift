@@ -53,6 +53,7 @@ import Testing
         let sentAt = time.now
         _ = try await store.record(live: live)
         #expect(try await store.operations().items.isEmpty)
+        #expect(Data(try FileBytes.read(LiveWriteFile.path(scratch.state))).range(of: Data("Bearer".utf8)) == nil)
 
         let again = try await killed(store)
         let operation = try #require(try await again.operation(id: "live"))

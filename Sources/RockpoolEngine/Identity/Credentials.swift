@@ -142,9 +142,11 @@ package final class Credentials: Sendable {
     /// Records the credential of an identity. A credential that the upstream has accepted replaces an earlier one. An untried one replaces
     /// none, and does not displace a proved one when the limit is reached.
     ///
+    /// - Parameter replacesUntried: true if an untried one replaces an untried one, because only the same client can show either: the
+    ///   principal is named by a secret that both contain.
     /// - Returns: True if the upstream is now known to accept the credential, and was not before.
     @discardableResult
-    package func remember(_ identity: Identity, isProved: Bool) -> Bool {
+    package func remember(_ identity: Identity, isProved: Bool, replacesUntried: Bool = false) -> Bool {
         guard let principal = identity.principal, identity.signature.isEmpty || !identity.secrets.isEmpty else { return false }
         return state.withLock { state in
             let principal = state.resolved(principal)
@@ -152,13 +154,13 @@ package final class Credentials: Sendable {
             // Received again after a 401 and not accepted since; the upstream would refuse it again.
             if state.refused[principal] == identity.secrets { return false }
             let known = state.live[principal]
-            if known != nil, !isProved { return false }
+            if let known, !isProved, known.isProved || !replacesUntried { return false }
             if known == nil, state.live.count >= Self.limit {
                 guard let leaving = state.live.values.firstIndex(where: { !$0.isProved }) ?? (isProved ? 0 : nil) else { return false }
                 state.live.remove(at: leaving)
             }
             guard known?.secrets != identity.secrets else {
-                state.live[principal]?.isProved = true
+                if isProved { state.live[principal]?.isProved = true }
                 return isProved && known?.isProved != true
             }
             state.live[principal] = Live(secrets: identity.secrets, isProved: isProved)

@@ -93,6 +93,9 @@ import Testing
         #expect((absent.state, absent.nextAttemptAt) == (.pending, noon))
         let unknown = OperationMachine.disposition(of: lost, seen: .unknown, context: context(), now: noon)
         #expect((unknown.state, unknown.nextAttemptAt) == (.uncertain, noon + .seconds(15)))
+        var crashed = lost
+        crashed.reason = .crashed
+        #expect(OperationMachine.disposition(of: crashed, seen: .unknown, context: context(), now: noon).reason == .crashed)
         // Sent twice, but only one attempt is known to have ended.
         var twice = lost
         twice.lostAt = noon

@@ -95,6 +95,19 @@ struct CredentialsTests {
         #expect(credentials.live(of: "i") == [.authorization: "new"])
     }
 
+    /// Where the principal is named by a cookie that both contain, the newest untried credential is the one to send; seeing it proves nothing.
+    @Test func anUntriedCredentialReplacesAnUntriedOneOfTheSameCookie() {
+        credentials.remember(someone("i", "sid=7; token=1"), isProved: false)
+        credentials.remember(someone("i", "sid=7; token=2"), isProved: false)
+        #expect(credentials.live(of: "i") == [.authorization: "sid=7; token=1"])
+        credentials.remember(someone("i", "sid=7; token=2"), isProved: false, replacesUntried: true)
+        credentials.remember(someone("i", "sid=7; token=2"), isProved: false, replacesUntried: true)
+        #expect(credentials.live(of: "i") == [.authorization: "sid=7; token=2"] && !credentials.isProved("i"))
+        credentials.remember(someone("i", "sid=7; token=3"), isProved: true)
+        credentials.remember(someone("i", "sid=7; token=4"), isProved: false, replacesUntried: true)
+        #expect(credentials.live(of: "i") == [.authorization: "sid=7; token=3"] && credentials.isProved("i"))
+    }
+
     @Test func nothingIsRememberedOfARequestWithoutSecrets() {
         #expect(!credentials.remember(identity([.accept: "a"]), isProved: true))
     }

@@ -93,8 +93,8 @@ package enum OperationMachine {
                 detail: "its effect is not there, and cannot come any more")
         case .unknown:
             Disposition(
-                state: .uncertain, reason: .lostAnswer, nextAttemptAt: context.nextProbe(after: operation.probes + 1, now: now),
-                countsAsAnswered: false, countsAsProbe: true)
+                state: .uncertain, reason: operation.reason == .crashed ? .crashed : .lostAnswer,
+                nextAttemptAt: context.nextProbe(after: operation.probes + 1, now: now), countsAsAnswered: false, countsAsProbe: true)
         }
     }
 }
