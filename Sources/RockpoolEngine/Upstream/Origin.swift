@@ -10,10 +10,14 @@ package protocol Origin: Sendable {
 
     /// Aborts every transfer to `origin` (nil: to any origin) and closes its idle connections.
     func endTransfers(to origin: OriginAddress?)
+
+    /// Uses no connection to `origin` again that is kept now: one of them was silent, and the others may have been cut off with it.
+    func distrustKept(to origin: OriginAddress)
 }
 
 extension Origin {
     package func endTransfers(to origin: OriginAddress?) {}
+    package func distrustKept(to origin: OriginAddress) {}
 }
 
 /// The response of an upstream.

@@ -32,6 +32,17 @@ extension UpstreamClient {
         switchListeners.withLock { $0.append(listener) }
     }
 
+    /// Adds a listener that closes the kept connections to an origin after one was silent.
+    package func onSilence(_ listener: @escaping @Sendable (OriginAddress) -> Void) {
+        silenceListeners.withLock { $0.append(listener) }
+    }
+
+    /// A kept connection was silent. After a change of network all are, while new ones work.
+    func noteSilence(of place: OriginAddress) {
+        origin.distrustKept(to: place)
+        for listener in silenceListeners.withLock(\.self) { listener(place) }
+    }
+
     private func endTraffic(to upstream: String?) {
         let place = upstream.flatMap { name in active.routes.upstreams.first { $0.name == name }?.origin }
         origin.endTransfers(to: place)

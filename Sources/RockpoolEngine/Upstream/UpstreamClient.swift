@@ -22,6 +22,8 @@ package final class UpstreamClient: Sendable {
     let probes = Mutex<[String: Task<Void, Never>]>([:])
     /// Listeners that end connections outside the engine when the network is switched off.
     let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
+    /// Listeners that close kept connections outside the engine after one was silent.
+    let silenceListeners = Mutex<[@Sendable (OriginAddress) -> Void]>([])
     let writeAnswers = WriteAnswers()
     /// Budgets of requests and traffic.
     package let budgets = RequestBudgets()
@@ -96,6 +98,7 @@ package final class UpstreamClient: Sendable {
             traffic.via.learn(from: reply.head, length: reply.length, to: request.head, hadVia: hasVia, now: now())
             return reply
         } catch {
+            if error.kind == .firstByteTimeout, error.wire?.isFreshConnection != true { noteSilence(of: head.origin) }
             if let kind = error.reachabilityKind {
                 reachability.record(.failed(kind, detail: error.proxyErrorName), for: upstream?.name, now: now())
             }

@@ -52,6 +52,7 @@ package final class Listeners: Sendable {
             tunnels.end(to: origin)
             relays.end(to: origin)
         }
+        engine.upstreams.onSilence { relays.endIdle(to: $0) }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,

@@ -84,6 +84,13 @@ final class RelayPool {
         for connection in Array(all.values) where origin == nil || connection.destination.origin == origin { connection.drop() }
     }
 
+    /// Closes the idle connections to an origin.
+    func endIdle(to origin: OriginAddress) {
+        for connection in Array(all.values) where connection.exchange == nil && connection.destination.origin == origin {
+            connection.close()
+        }
+    }
+
     /// Notes an attempt to open a connection that has failed.
     private func fail(_ destination: RelayDestination) {
         pause(destination)

@@ -51,6 +51,11 @@ final class RelayPools: Sendable {
         return bound.value
     }
 
+    /// Closes the idle connections to an origin.
+    func endIdle(to origin: OriginAddress) {
+        for (loop, pool) in pools.withLock({ Array($0.values) }) { loop.execute { pool.value.endIdle(to: origin) } }
+    }
+
     /// Closes the connections to one origin, or to all, because the network is switched off.
     func end(to origin: OriginAddress?) {
         for (loop, pool) in pools.withLock({ Array($0.values) }) { loop.execute { pool.value.end(to: origin) } }

@@ -45,6 +45,8 @@ package final class CurlOrigin: Origin {
 
     package func endTransfers(to origin: OriginAddress?) { thread.submit(.end(origin)) }
 
+    package func distrustKept(to origin: OriginAddress) { thread.submit(.distrust(origin)) }
+
     /// Stops the thread; running transfers fail as cancelled.
     package func close() { thread.submit(.stop) }
 }

@@ -17,6 +17,8 @@ import Synchronization
         case cancel(Transfer)
         /// The network is switched off, for one origin or for all.
         case end(OriginAddress?)
+        /// Connections to this origin that are open now are not used again.
+        case distrust(OriginAddress)
         case stop
     }
 
@@ -25,6 +27,7 @@ import Synchronization
     private let wakeup: Int32
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
+    private var trust = ConnectionTrust()
     private var transfers: [ObjectIdentifier: Transfer] = [:]
     private var sockets: WatchedSockets
     /// Transfers whose head has arrived in this turn.
@@ -196,10 +199,14 @@ import Synchronization
             case .resume(let transfer): if transfers[ObjectIdentifier(transfer)] != nil { transfer.unpause() }
             case .cancel(let transfer): cancel(transfer)
             case .end(let origin): endTransfers(to: origin)
+            case .distrust(let origin): trust.distrust(origin, at: .now)
             case .stop: isStopped = true
             }
         }
     }
+
+    /// Returns the highest age in seconds of a connection to an origin that may be used again: nil for any, 0 for none.
+    func longestAge(to origin: OriginAddress) -> Int? { trust.longestAge(to: origin, at: .now) }
 
     private func begin(_ transfer: Transfer) {
         guard !isStopped, !transfer.isCancelled, let easy = transfer.prepare(on: self) else {

@@ -60,3 +60,23 @@ struct PooledConnections {
         users[connection] = count > 1 ? count - 1 : nil
     }
 }
+
+/// Remembers when a kept connection of an origin was silent: those from before are not used again.
+struct ConnectionTrust {
+    /// The time after which libcurl uses no idle connection again anyway, with some to spare (CURLOPT_MAXAGE_CONN).
+    private static let limit = Duration.seconds(180)
+
+    private var since: [OriginAddress: ContinuousClock.Instant] = [:]
+
+    mutating func distrust(_ origin: OriginAddress, at now: ContinuousClock.Instant) {
+        since = since.filter { now - $0.value < Self.limit }
+        since[origin] = now
+    }
+
+    /// Returns the highest age in whole seconds of a connection that may be used again: nil for any, 0 for none. libcurl counts whole seconds
+    /// too, so that a connection of the second before is not used either.
+    func longestAge(to origin: OriginAddress, at now: ContinuousClock.Instant) -> Int? {
+        guard let since = since[origin], now - since < Self.limit else { return nil }
+        return max(0, Int((now - since).components.seconds) - 1)
+    }
+}

@@ -32,7 +32,7 @@ extension Transfer {
         // A stream may be silent for hours; a peer that is gone must not keep it open.
         easy.set(CURLOPT_TCP_KEEPALIVE, 1)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
-        setReuse(on: easy, isAgain: isAgain)
+        setReuse(on: easy, isAgain: isAgain, longestAge: thread.longestAge(to: request.head.origin))
         setMethod(on: easy)
         setFields(on: easy)
         setTLS(on: easy)
@@ -73,12 +73,14 @@ extension Transfer {
 
     /// libcurl resends automatically when a reused connection dies at once: correct only for a request that may be repeated and rewound. A
     /// connection that authenticates itself belongs to one principal (docs/security-model.md#upstream-tls).
-    private func setReuse(on easy: EasyHandle, isAgain: Bool) {
+    private func setReuse(on easy: EasyHandle, isAgain: Bool, longestAge: Int?) {
         let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
         let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
         // A pooled connection is not checked again, and may lead to an address that this client must not reach.
-        let isFresh = isAgain || request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
+        let isFresh =
+            isAgain || longestAge == 0 || request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
         if isFresh { easy.set(CURLOPT_FRESH_CONNECT, 1) }
+        if let longestAge, longestAge > 0 { easy.set(CURLOPT_MAXLIFETIME_CONN, longestAge) }
         if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
     }
 

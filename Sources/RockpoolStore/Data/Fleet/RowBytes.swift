@@ -13,18 +13,21 @@ struct RowBytes: Sendable {
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(values.count * 32)
-        for (name, value) in values {
-            bytes.append(UInt8(truncatingIfNeeded: name.utf8.count))
-            bytes += name.utf8
-            switch value.storage {
-            case .null: bytes.append(0)
-            case .int64(let number): Self.append(number, as: 1, to: &bytes)
-            case .double(let number): Self.append(number.bitPattern, as: 2, to: &bytes)
-            case .string(let text): Self.append(text.utf8, as: 3, to: &bytes)
-            case .blob(let data): Self.append(data, as: 4, to: &bytes)
-            }
-        }
+        for (name, value) in values { Self.append(value, named: Array(name.utf8), to: &bytes) }
         return bytes
+    }
+
+    /// Appends one value to encoded ones.
+    static func append(_ value: DatabaseValue, named name: [UInt8], to bytes: inout [UInt8]) {
+        bytes.append(UInt8(truncatingIfNeeded: name.count))
+        bytes += name
+        switch value.storage {
+        case .null: bytes.append(0)
+        case .int64(let number): append(number, as: 1, to: &bytes)
+        case .double(let number): append(number.bitPattern, as: 2, to: &bytes)
+        case .string(let text): append(text.utf8, as: 3, to: &bytes)
+        case .blob(let data): append(data, as: 4, to: &bytes)
+        }
     }
 
     private static func append(_ number: some FixedWidthInteger, as type: UInt8, to bytes: inout [UInt8]) {

@@ -29,7 +29,7 @@ extension DataStore {
     /// Returns what a slot holds of a write, sealed as `storage.encrypt` demands; nil if it has no room for it.
     private func values(of new: QueuedWriteDraft) -> [UInt8]? {
         guard new.body.blobHash == nil, new.rowLength <= LiveWriteFile.valuesLimit else { return nil }
-        let values = LiveWriteRow.values(of: new, now: clock()).encoded
+        let values = LiveWriteRow.encoded(new, now: clock())
         return seal.isSealing ? try? seal.seal(values) : values
     }
 

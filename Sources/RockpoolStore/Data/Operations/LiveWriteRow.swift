@@ -21,14 +21,20 @@ enum LiveWriteRow {
         return "INSERT INTO op (\(names), \(given)) SELECT \(names), \(values.joined(separator: ", ")) FROM live_write WHERE n = ?1"
     }()
 
-    /// Returns the values of the row of a write, as they are kept in a file.
-    static func values(of new: QueuedWriteDraft, now: Timestamp) -> RowBytes {
+    private static let share = Array("unproved".utf8)
+    private static let bindings = columns.compactMap { column in column.bind.map { (name: Array(column.name.utf8), value: $0) } }
+
+    /// Returns the values of the row of a write, as they are kept in a file: those of a `RowBytes`.
+    static func encoded(_ new: QueuedWriteDraft, now: Timestamp) -> [UInt8] {
         let row = NewOperationRow(new: new, base: nil, pinned: nil, now: now)
-        let own: [(name: String, value: DatabaseValue)] = [("unproved", (new.share == .unproved).databaseValue)]
-        return RowBytes(own + columns.map { ($0.name, $0.value(of: row)) })
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(.kib(1))
+        RowBytes.append((new.share == .unproved).databaseValue, named: share, to: &bytes)
+        for binding in bindings { RowBytes.append(binding.value(row)?.databaseValue ?? .null, named: binding.name, to: &bytes) }
+        return bytes
     }
 
-    /// Inserts a row with values that `values(of:now:)` has made, perhaps in another version.
+    /// Inserts a row with values that `encoded` has made, perhaps in another version.
     static func insert(_ values: RowBytes, token: Int64, in db: Database) throws {
         let known = columns.filter { column in values.values.contains { $0.name == column.name } }
         let sql = """
