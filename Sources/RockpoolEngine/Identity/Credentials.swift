@@ -10,6 +10,7 @@ import Synchronization
 /// Distinguishes principals and keeps their credentials while the server runs.
 package final class Credentials: Sendable {
     private static let limit = 1000
+    private static let besideLimit = 4000
     /// A proof or sealed credential older than this is written again when used; its age shows whether it is still in use.
     private static let renewedAfter = TimeSpan.days(1)
 
@@ -28,6 +29,8 @@ package final class Credentials: Sendable {
         /// The principal of each credential that the upstream has accepted, by the credential's name.
         var folds: OrderedDictionary<String, ProvedCredential> = [:]
 
+        /// The secret fields beside `Authorization` of queued writes, by their names.
+        var beside: OrderedDictionary<String, (principal: String, fields: HTTPFields)> = [:]
         /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
 
@@ -97,8 +100,10 @@ package final class Credentials: Sendable {
                 secrets[.authorization].map { named("authorization", request: request, secret: $0) }
                 ?? named(everythingIn: identifying, request: request)
             let principal = resolved(credential)
-            return Identity(
+            var identity = Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
+            identity.isByAuthorization = rule == .auto && secrets.contains(.authorization)
+            return identity
         case .header(let name):
             let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map {
                 named("header", request: request, secret: $0.distinctValue)
@@ -148,25 +153,43 @@ package final class Credentials: Sendable {
     @discardableResult
     package func remember(_ identity: Identity, isProved: Bool, replacesUntried: Bool = false) -> Bool {
         guard let principal = identity.principal, identity.signature.isEmpty || !identity.secrets.isEmpty else { return false }
+        let secrets = identity.sending
         return state.withLock { state in
             let principal = state.resolved(principal)
             if isProved { state.refused[principal] = nil }
             // Received again after a 401 and not accepted since; the upstream would refuse it again.
-            if state.refused[principal] == identity.secrets { return false }
+            if state.refused[principal] == secrets { return false }
             let known = state.live[principal]
             if let known, !isProved, known.isProved || !replacesUntried { return false }
             if known == nil, state.live.count >= Self.limit {
                 guard let leaving = state.live.values.firstIndex(where: { !$0.isProved }) ?? (isProved ? 0 : nil) else { return false }
                 state.live.remove(at: leaving)
             }
-            guard known?.secrets != identity.secrets else {
+            guard known?.secrets != secrets else {
                 if isProved { state.live[principal]?.isProved = true }
                 return isProved && known?.isProved != true
             }
-            state.live[principal] = Live(secrets: identity.secrets, isProved: isProved)
+            state.live[principal] = Live(secrets: secrets, isProved: isProved)
             return isProved
         }
     }
+
+    /// Keeps the secret fields that a request with a write to be queued has beside `Authorization`: the write is sent with these, and with no
+    /// other user's. In memory only, of the last 4,000 writes with fields of their own.
+    /// - Returns: their name, which is kept with the write; nil without any.
+    func keepBeside(_ identity: Identity, of request: RequestHead) -> String? {
+        guard let principal = identity.principal, case let fields = identity.beside, !fields.isEmpty else { return nil }
+        let name = named(everythingIn: fields, request: request)
+        state.withLock { state in
+            state.beside.removeValue(forKey: name)
+            if state.beside.count >= Self.besideLimit { state.beside.removeFirst() }
+            state.beside[name] = (principal, fields)
+        }
+        return name
+    }
+
+    /// Returns the fields that `keepBeside` has named so; none after a restart.
+    func beside(_ name: String) -> HTTPFields { state.withLock { $0.beside[name]?.fields ?? [:] } }
 
     /// Returns the live credential of a principal: received since the start, or sealed.
     package func live(of principal: String) -> HTTPFields? { state.withLock { $0.live[$0.resolved(principal)]?.secrets } }
@@ -222,6 +245,7 @@ package final class Credentials: Sendable {
         return state.withLock { state in
             let principal = state.resolved(principal)
             let known = state.live.removeValue(forKey: principal)
+            state.beside.removeAll { $0.value.principal == principal }
             if let known {
                 if state.refused.count >= Self.limit { state.refused.removeAll() }
                 // Also by the names of its tokens, which are identities of their own without a proof.
@@ -255,7 +279,7 @@ package final class Credentials: Sendable {
         }
         let isNews = remember(identity, isProved: true)
         if let principal = identity.principal, upstream.queue.credentials == .sealed {
-            await seal(identity.secrets, of: principal, at: upstream)
+            await seal(identity.sending, of: principal, at: upstream)
         }
         return isNews
     }

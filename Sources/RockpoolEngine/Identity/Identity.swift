@@ -12,6 +12,9 @@ package struct Identity: Hashable, Sendable {
     package var credential: String?
     /// The secret fields: removed before storing, and added again when an operation is sent.
     package var secrets: HTTPFields
+    /// True if `Authorization` alone names it: several users may be behind one, told apart by their cookies, as on a site with a password for
+    /// all of it.
+    package var isByAuthorization = false
     /// Names of the fields with a signature of this request alone, which stay with it and serve no other.
     package var signature: Set<HTTPField.Name> = []
 
@@ -24,6 +27,12 @@ package struct Identity: Hashable, Sendable {
 
     /// An identity named by the upstream's rule.
     init(_ name: String, _ secrets: HTTPFields) { self.init(partition: name, principal: name, secrets: secrets) }
+
+    /// The secret fields that send operations: those that name it, or all if no field alone does.
+    var sending: HTTPFields { isByAuthorization ? HTTPFields(secrets.filter { $0.name == .authorization }) : secrets }
+
+    /// The secret fields of this request alone.
+    var beside: HTTPFields { isByAuthorization ? HTTPFields(secrets.filter { $0.name != .authorization }) : [:] }
 
     /// Returns `fields` without secrets, as they may be written to disk.
     package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields {

@@ -75,7 +75,8 @@ extension OutboundWrites {
                 disposition: Disposition(
                     state: .parked, reason: .auth, countsAsAnswered: false, detail: "its identity has shown no live credential"))
         }
-        return secrets
+        // Cookies are those it came with, never those of another user behind the same `Authorization`.
+        return HTTPFields(Array(secrets) + (operation.request.fields[.rockpoolCredential].map { Array(credentials.beside($0)) } ?? []))
     }
 
     /// Replaces every local id by its server id. Fails when one is unmapped, so that no byte of a local id reaches an upstream (P5).

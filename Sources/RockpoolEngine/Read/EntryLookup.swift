@@ -76,13 +76,16 @@ struct EntryLookup: Sendable {
     func reuse(of found: [CacheEntry], for request: RequestHead, rules: ReuseContext, now: Timestamp) -> Reuse {
         let selecting = selecting(for: request, among: found.map(\.response))
         let isForOwner = !rules.isReachable && rules.policy == .offlineFirst
-        let candidates = found.map { isForOwner ? forOwner($0, selecting: selecting) : $0.response }
+        let candidates = found.map { entry in
+            isForOwner ? forOwner(entry, selecting: selecting, isByAuthorization: rules.isByAuthorization) : entry.response
+        }
         return Reuse.decide(candidates: candidates, request: selecting, context: rules, now: now)
     }
 
     /// Returns the entry's response; that of a private partition as if it had been requested with the credential of `selecting`.
-    func forOwner(_ entry: CacheEntry, selecting: RequestHead) -> StoredResponse {
-        entry.key.partition == .shared ? entry.response : Vary.forOwner(entry.response, request: selecting)
+    func forOwner(_ entry: CacheEntry, selecting: RequestHead, isByAuthorization: Bool) -> StoredResponse {
+        entry.key.partition == .shared
+            ? entry.response : Vary.forOwner(entry.response, request: selecting, isByAuthorization: isByAuthorization)
     }
 
     /// Decides about the reuse of stored responses for this request (RFC 9111 §4).

@@ -67,11 +67,13 @@ package final class ReadPipeline: Sendable {
     }
 
     private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
-        ReuseContext(
+        var rules = ReuseContext(
             policy: context.plan.policy, strategy: context.plan.strategy,
             offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
             isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
             cachesByBody: context.bodyDigest != nil)
+        rules.isByAuthorization = context.identity.isByAuthorization
+        return rules
     }
 
     /// Returns the reply for the decision; nil if the store must be read again.

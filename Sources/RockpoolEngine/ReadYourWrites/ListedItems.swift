@@ -61,7 +61,8 @@ struct ListedItems: Sendable {
         else { return false }
         guard now() - list.response.responseTime <= active.offlineWindow(of: plan, for: list.response) else { return false }
         let selecting = lookup.selecting(for: context.request, among: [list.response])
-        return Vary.mayStandIn(lookup.forOwner(list, selecting: selecting), for: selecting)
+        let own = lookup.forOwner(list, selecting: selecting, isByAuthorization: context.identity.isByAuthorization)
+        return Vary.mayStandIn(own, for: selecting)
     }
 }
 

@@ -73,8 +73,9 @@ package final class UpstreamClient: Sendable {
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
-        // A queued write keeps its callback.
+        // A queued write keeps these.
         request.head.fields[.rockpoolCallback] = nil
+        request.head.fields[.rockpoolCredential] = nil
         request.isDeclared = upstream != nil
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)

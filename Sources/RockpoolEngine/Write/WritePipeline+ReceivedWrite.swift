@@ -26,6 +26,7 @@ extension WritePipeline {
         bare.fields[.te] = nil
         // Kept with the write, and removed again before it is sent.
         bare.fields[.rockpoolCallback] = context.wishes.callback
+        bare.fields[.rockpoolCredential] = nil
         let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,

@@ -166,6 +166,7 @@ extension WritePipeline {
         _ draft: ReceivedWrite, body: Spool.Whole, context: inout RequestContext, awaiting merge: Duration? = nil
     ) async throws -> Reply {
         var operation = draft.operation
+        operation.request.fields[.rockpoolCredential] = credentials.keepBeside(context.identity, of: context.original)
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await notifier.effectsAreNoted(before: operation, within: Self.laneWait)
         await ownWrites.pinBase(of: &operation, for: context)

@@ -86,4 +86,49 @@ import Testing
             _ = try await world.server.operation(id, reaching: "dead")
         }
     }
+
+    // MARK: users behind one Authorization
+
+    private static let gate = "Authorization: Basic c2l0ZTpwYXNz"
+
+    /// A site with one password for all, whose users log in by cookie: each is answered by name, and varies by it.
+    private static let site: PlayedSite.Play = { asked in
+        .text("for \(asked["cookie"] ?? "nobody")", "Vary: Cookie", "Cache-Control: max-age=600")
+    }
+
+    private func fields(of user: String?) -> [String] { [Self.gate] + (user.map { ["Cookie: sid=\($0)"] } ?? []) }
+
+    /// Offline each user reads what they read online, and a queued write is sent with the cookie that it came with.
+    @Test(arguments: [false, true]) func usersBehindOnePasswordAreNotMixed(hasRestarted: Bool) async throws {
+        try await PlayedWorld.with(Self.site) { world in
+            for user in ["ann", "bob"] { try await #expect(world.get("/page", fields(of: user)).text == "for sid=\(user)") }
+            try await #expect(world.server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "notes"]).status < 300)
+            for user in ["ann", "bob", "ann"] { try await #expect(world.get("/page", fields(of: user)).text == "for sid=\(user)") }
+            for stranger in [nil, "eve"] {
+                let reply = try await world.get("/page", fields(of: stranger))
+                #expect(reply.status == 504 && !reply.text.contains("sid="), "\(reply.text)")
+            }
+            var ids: [String] = []
+            for user in ["ann", "bob", "ann"] {
+                let reply = try await world.send("POST", "/pay", fields: fields(of: user), body: "from \(user)")
+                ids.append(try #require(reply["rockpool-operation"], "\(reply.status)"))
+            }
+            // The last to be seen is bob.
+            _ = try await world.get("/page", fields(of: "bob"))
+            if hasRestarted {
+                try await world.server.kill()
+                try await world.server.start()
+                try await #expect(world.get("/page", fields(of: "bob")).text == "for sid=bob")
+            }
+            try await #expect(world.server.change("PUT", "/v1/network", ["mode": "auto", "upstream": "notes"]).status < 300)
+            _ = try await world.get("/other", fields(of: "bob"))
+            for id in ids { _ = try await world.server.operation(id, reaching: "delivered") }
+            let sent = world.site.asked.filter { $0.method == "POST" }
+            #expect(sent.count == 3 && sent.allSatisfy { $0["authorization"] == "Basic c2l0ZTpwYXNz" && $0["rockpool-credential"] == nil })
+            for write in sent {
+                // After a restart the cookies are forgotten: then none is sent, rather than another's.
+                #expect(write["cookie"] == (hasRestarted ? nil : "sid=\(write.body.dropFirst(5))"), "\(write)")
+            }
+        }
+    }
 }

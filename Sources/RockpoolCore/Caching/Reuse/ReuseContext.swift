@@ -10,6 +10,8 @@ package struct ReuseContext: Hashable, Sendable {
     package var hasBody: Bool
     /// True if the route caches by the request's body, which permits serving methods other than GET and HEAD.
     package var cachesByBody: Bool
+    /// True if `Authorization` alone names the client's partition: other secret fields select within it, as `Vary` says.
+    package var isByAuthorization = false
 
     package init(
         policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, offlineWindow: TimeSpan = .forever, isReachable: Bool = true,

@@ -19,10 +19,13 @@ extension Vary {
 
     /// A response of the client's own partition as if it had been requested with the credential of `request`: the partition already
     /// decides that it is this client's, whether its token was renewed or, with `identity: cookie:NAME`, another cookie has changed.
-    package static func forOwner(_ stored: StoredResponse, request: RequestHead) -> StoredResponse {
+    /// - Parameter isByAuthorization: true if `Authorization` alone names the partition: cookies may be those of another user.
+    package static func forOwner(_ stored: StoredResponse, request: RequestHead, isByAuthorization: Bool = false) -> StoredResponse {
         guard let names = stored.validity.varyNames else { return stored }
         var own = stored
-        for name in names where SecretFields.identifies(name) { own.requestFields[name] = request.fields[name] }
+        for name in names where isByAuthorization ? name == .authorization : SecretFields.identifies(name) {
+            own.requestFields[name] = request.fields[name]
+        }
         return own
     }
 }

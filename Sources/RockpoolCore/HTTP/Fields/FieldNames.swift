@@ -86,6 +86,8 @@ extension HTTPField.Name {
     package static let rockpoolNoMerge = listed("Rockpool-No-Merge")
     /// The URL to which the end of a queued write is posted.
     package static let rockpoolCallback = listed("Rockpool-Callback")
+    /// Names the secret fields beside `Authorization` that a queued write came with; kept with the write, and never sent.
+    package static let rockpoolCredential = listed("Rockpool-Credential")
     /// The local id of a created entity.
     package static let rockpoolLocalID = listed("Rockpool-Local-Id")
     /// The number of queued writes that a read shows.
