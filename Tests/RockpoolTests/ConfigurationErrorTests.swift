@@ -79,6 +79,7 @@ import Testing
         ("idempotency: { header: \"a b\" }", "upstreams[0].idempotency.header: \"a b\" is not the name of a header field"),
         ("order: none", "upstreams[0].order: \"none\" is not one of entity, global (nearest valid value: entity)"),
         ("routes: [{ category: critical }]", "upstreams[0].routes[0]: match is missing"),
+        ("routes: [{ match: GTE /v1 }]", "upstreams[0].routes[0].match: \"GTE /v1\" is not a pattern such as \"GET /v1/notes/*\""),
         ("routes: [{ match: v1 }]", "upstreams[0].routes[0].match: \"v1\" is not a pattern such as \"GET /v1/notes/*\""),
         (
             "routes: [{ match: /, category: asset }]",

@@ -23,10 +23,11 @@ struct EntryUpdates: Sendable {
         guard let asked = forwarding.selected,
             let selected = Revalidation.selected(among: responses, asked: asked, notModified: notModified)
         else { return nil }
-        var entry = forwarding.found[selected]
+        var (entry, request) = (forwarding.found[selected], context.request)
+        // The 304 may be the first that varies by a secret, which is stored by its name only.
+        request.fields = lookup.veiled(request.fields)
         entry.response = Revalidation.freshened(
-            entry.response, by: notModified, request: lookup.selecting(for: context.request, among: responses), requestTime: sentAt,
-            responseTime: now())
+            entry.response, by: notModified, request: request, requestTime: sentAt, responseTime: now())
         await replace(with: entry, for: context)
         return entry
     }

@@ -63,7 +63,7 @@ struct InitCommand: AsyncParsableCommand {
         var text = url
         if let start = url.firstRange(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") { text = String(url[..<slash]) }
         var configuration = Configuration()
-        try FlagUpstreams(urls: [text]).add(to: &configuration)
+        try FlagUpstreams(urls: [text], flag: "URL").add(to: &configuration)
         guard var upstream = configuration.upstreams.first else { throw ValidationError("\(url) is no URL of an API") }
         if let name { upstream.name = name }
         return upstream

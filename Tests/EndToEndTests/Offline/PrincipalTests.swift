@@ -98,6 +98,28 @@ import Testing
 
     private func fields(of user: String?) -> [String] { [Self.gate] + (user.map { ["Cookie: sid=\($0)"] } ?? []) }
 
+    /// The same where the site declares its pages as private, as Rails does, in place of `Vary`.
+    @Test(arguments: ["private, max-age=600", "max-age=0, private, must-revalidate"]) func privatePagesAreNotMixed(
+        _ directives: String
+    ) async throws {
+        let play: PlayedSite.Play = {
+            .text("for \($0["cookie"] ?? "nobody")", "Cache-Control: \(directives)", "ETag: \"\($0["cookie"] ?? "")\"")
+        }
+        try await PlayedWorld.with(play) { world in
+            for user in ["ann", "bob", nil, "ann"] {
+                try await #expect(world.get("/page", fields(of: user)).text == "for \(user.map { "sid=\($0)" } ?? "nobody")")
+            }
+            try await #expect(world.server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "notes"]).status < 300)
+            for user in ["ann", "bob", nil] {
+                let text = try await world.get("/page", fields(of: user)).text
+                #expect(
+                    text.contains("for ") ? text == "for \(user.map { "sid=\($0)" } ?? "nobody")" : directives.contains("revalidate"),
+                    "\(text)")
+            }
+            try await #expect(!world.get("/page", fields(of: "eve")).text.contains("for "))
+        }
+    }
+
     /// Offline each user reads what they read online, and a queued write is sent with the cookie that it came with.
     @Test(arguments: [false, true]) func usersBehindOnePasswordAreNotMixed(hasRestarted: Bool) async throws {
         try await PlayedWorld.with(Self.site) { world in

@@ -24,9 +24,17 @@ import Testing
             ("", "Content-Encoding: gzip", ["accept-encoding"]), ("", "Content-Encoding: identity", []),
             ("Accept-Encoding: gzip", "Content-Encoding: gzip | Vary: Accept-Encoding", ["Accept-Encoding"]),
             ("Accept: ,,", "Content-Type: text/html", ["accept"]),
+            ("Authorization: Basic YQ==", "Cache-Control: private", ["cookie"]),
+            ("Authorization: basic YQ== | Cookie: a=1", "Cache-Control: max-age=0, private | Vary: Accept", ["Accept", "cookie"]),
+            ("Authorization: Basic YQ==", "Cache-Control: private | Vary: Cookie", ["Cookie"]),
+            ("Authorization: Basic YQ==", "Cache-Control: max-age=9", []),
+            ("Authorization: Basic YQ==", "Cache-Control: private=\"a\"", []),
+            ("Authorization: Bearer YQ | Cookie: a=1", "Cache-Control: private", []), ("Cookie: a=1", "Cache-Control: private", []),
         ] as [(String, String, [String])])
     func varyIsMadeWhole(request: String, response: String, expected: [String]) {
-        let head = ImpliedVary.completed(CachingFixture.response(response), for: CachingFixture.request(request))
+        let answer = CachingFixture.response(response)
+        let isPrivate = CacheControl.governing(in: answer.fields).directives.isPrivate == .all
+        let head = ImpliedVary.completed(answer, for: CachingFixture.request(request), isPrivate: isPrivate)
         #expect(head.fields[values: .vary] == expected)
     }
 

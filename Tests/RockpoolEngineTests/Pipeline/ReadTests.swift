@@ -1,5 +1,6 @@
 // Reads through the whole engine: storing, serving from the store, and the cache's response fields (RFC 9111, 5861, 9211;
 // docs/caching.md#overview).
+import Foundation
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -47,6 +48,24 @@ struct ReadTests {
     }
 
     /// RFC 9111 §4.1, §4.3.4, §7.3.
+    /// Not even a 304 that is the first to vary by a secret writes its value into the store.
+    @Test func a304ThatVariesByASecretStoresItsName() async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes { $0.policy = .standard }])
+        pool.origin.next(
+            .ok("mine", [.cacheControl: "max-age=1", .eTag: "\"1\""]),
+            .status(304, [.cacheControl: "max-age=60", .eTag: "\"1\"", .vary: "Cookie"]),
+            .ok("other", [.cacheControl: "max-age=60", .vary: "Cookie"]))
+        await pool.ask(.get, "/a", [.cookie: "sid=a-secret-value"])
+        pool.clock.advance(by: .seconds(2))
+        for _ in 0..<2 { #expect(await pool.ask(.get, "/a", [.cookie: "sid=a-secret-value"]).body == "mine") }
+        #expect(pool.origin.sent.count == 2)
+        #expect(await pool.ask(.get, "/a", [.cookie: "sid=b"]).body == "other")
+        for suffix in ["", "-wal"] {
+            let file = try Data(contentsOf: URL(fileURLWithPath: "\(pool.store.directory)/cache/cache.sqlite\(suffix)"))
+            #expect(file.range(of: Data("a-secret-value".utf8)) == nil)
+        }
+    }
+
     @Test func a304ThatVariesAnewMakesTheStoredThatVariantAndItsCookieIsForWhoAsked() async throws {
         let pool = try ScriptedEngine(upstreams: [.notes { $0.policy = .standard }])
         let foo = try #require(HTTPField.Name("Foo"))

@@ -6,6 +6,8 @@ struct FlagUpstreams {
     /// The port of the first gateway.
     private static let firstPort = 7630
     let urls: [String]
+    /// What the messages call the source of the URLs.
+    var flag = "--upstream"
 
     /// Adds them to the file's upstreams. Throws `ConfigurationError` if a URL is no origin, or is declared already.
     func add(to configuration: inout Configuration) throws(ConfigurationError) {
@@ -28,10 +30,10 @@ struct FlagUpstreams {
             } catch {
                 // The place in the document that stands for the flag means nothing to its user.
                 let messages = error.problems.map { $0.message.replacing("upstreams[0].origin: ", with: "") }
-                throw ConfigurationError(problems: messages.map { Problem(place: .flag("--upstream"), message: $0) })
+                throw ConfigurationError(problems: messages.map { Problem(place: .flag(flag), message: $0) })
             }
         }
-        let problems = configuration.contradictions().map { Problem(place: .flag("--upstream"), message: "\($0.message)") }
+        let problems = configuration.contradictions().map { Problem(place: .flag(flag), message: "\($0.message)") }
         if !problems.isEmpty { throw ConfigurationError(problems: problems) }
     }
 

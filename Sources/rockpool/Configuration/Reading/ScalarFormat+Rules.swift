@@ -7,7 +7,15 @@ extension ScalarFormat where Value == String {
     static let routePattern = text("a pattern such as \"GET /v1/notes/*\"") { text in
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard let pattern = words.last, words.count <= 2, pattern.hasPrefix("/") || pattern == "**" else { return false }
-        return words.count == 1 || (String(words[0]).isToken && words[0] == words[0].uppercased())
+        return words.count == 1 || isMethod(String(words[0]))
+    }
+
+    private static let usualMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+    /// False also for a usual method that is mistyped, as `GTE`; any other token may be an origin's own.
+    private static func isMethod(_ text: String) -> Bool {
+        guard text.isToken, text == text.uppercased() else { return false }
+        return usualMethods.allSatisfy { text == $0 || Nearest.distance(from: text, to: $0) > 1 }
     }
 
     /// A path of the upstream.
