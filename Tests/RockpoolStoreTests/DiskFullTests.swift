@@ -100,7 +100,7 @@ final class SmallDisk: Sendable {
         for n in 0..<5 { _ = try await store.append(write("op-\(n)", body: .inline(bytes(20_000, seed: UInt64(n))), lane: "lane-\(n)")) }
         for n in 0..<5 { #expect(try await store.lease(id: "op-\(n)", now: time.now) != nil) }
         try disk.fill(leaving: 0)
-        await #expect(throws: DataStoreError.full) {
+        await #expect(throws: DataStoreError.diskFull) {
             for n in 0..<400 { _ = try await store.append(write("more-\(n)", body: .inline(bytes(20_000)), lane: "more-\(n)")) }
         }
         #expect(store.trouble?.fault == .full)
@@ -126,14 +126,33 @@ final class SmallDisk: Sendable {
         let store = try openData("\(disk.path)/state", time, storage(data: .mb(500)))
         #expect(store.trouble == nil)
         try disk.fill(leaving: isFile ? .mib(2) : .kib(100))
-        await #expect(throws: DataStoreError.full) {
+        await #expect(throws: DataStoreError.diskFull) {
             guard isFile else { return _ = try await store.append(write("1", body: .inline(bytes(500_000)))) }
             let writer = try await store.blobWriter(expectedLength: nil)
             for _ in 0..<5 { try await writer.append(ByteBuffer(bytes: bytes(1_000_000))) }
             _ = try await writer.finish()
         }
-        #expect(store.trouble?.fault == .full)
+        let trouble = try #require(store.trouble)
+        #expect(trouble.fault == .full)
+        // What still fits does not end it.
+        time.advance(.seconds(3))
+        if isFile { _ = try await store.append(write("small")) }
+        await #expect(throws: DataStoreError.diskFull) { try await store.append(write("large", body: .inline(bytes(1_000_000)))) }
+        #expect(store.trouble?.since == trouble.since)
         disk.clear()
+        #expect(store.trouble == nil)
+        await store.close()
+    }
+
+    /// A body that finds no room on a disk that has some is refused with the reason, and is no fault of the outbox.
+    @Test func aBodyLargerThanWhatIsFreeIsNoFault() async throws {
+        let store = try openData("\(disk.path)/state", time, storage(data: .mb(500)))
+        try disk.fill(leaving: .mib(10))
+        await #expect(throws: DataStoreError.diskFull) {
+            let writer = try await store.blobWriter(expectedLength: nil)
+            for _ in 0..<12 { try await writer.append(ByteBuffer(bytes: bytes(1_000_000))) }
+            _ = try await writer.finish()
+        }
         #expect(store.trouble == nil)
         await store.close()
     }

@@ -166,8 +166,10 @@ import Testing
         var file = try FileBytes.read(LiveWriteFile.path(copy))
         file[LiveWriteFile.slotLength * (Int(traces[0].slot) + 1) + place] ^= 0x20
         try Data(file).write(to: URL(fileURLWithPath: LiveWriteFile.path(copy)))
+        #expect(LiveWriteFile(directory: copy).damaged == 1)
         let again = try openData(copy, time)
         #expect(try await again.operations().items.map(\.id) == ["2"])
+        #expect(LiveWriteFile(directory: copy).damaged == 0)
         await again.close()
     }
 
@@ -178,6 +180,20 @@ import Testing
         let store = try openData(scratch.state, time)
         #expect(try await store.record(live: write("1")).isInFile == false)
         #expect(try await rows(store) == 1)
+        await store.close()
+    }
+
+    /// A file that is cut off meanwhile ends nothing but its records, and the next start begins it anew.
+    @Test func aFileThatIsCutOffMeanwhileHarmsNothing() async throws {
+        let store = try openData(scratch.state, time)
+        let first = try await store.record(live: write("1"))
+        #expect(truncate(LiveWriteFile.path(scratch.state), 0) == 0)
+        store.end(first)
+        _ = try await store.record(live: write("2"))
+        let again = try await killed(store)
+        #expect(try await again.operations().items.map(\.id) == ["2"])
+        #expect(try await again.record(live: write("3")).isInFile)
+        await again.close()
         await store.close()
     }
 

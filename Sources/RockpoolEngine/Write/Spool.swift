@@ -83,9 +83,11 @@ enum Spool {
         var total = Int64(start.readableBytes)
         do {
             let writer: BlobWriter
-            do { writer = try await data.blobWriter(expectedLength: length) } catch DataStoreError.full where isReachable {
+            do { writer = try await data.blobWriter(expectedLength: length) } catch let error as DataStoreError
+                where isReachable && error.isNoRoom
+            {
                 // The body need not be stored while the upstream is reachable.
-                return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: data.noRoom)
+                return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: error.noRoom)
             }
             try await writer.append(start)
             while let chunk = try await body.next() {
@@ -99,9 +101,9 @@ enum Spool {
             return .whole(try Whole(try await writer.finish(), in: data))
         } catch let failure as TransferFailure {
             throw failure
-        } catch DataStoreError.full {
+        } catch let error as DataStoreError where error.isNoRoom {
             body.abandon()
-            return .refused(data.noRoom)
+            return .refused(error.noRoom)
         } catch {
             body.abandon()
             return .refused(Problem(.notQueueable, detail: "the outbox could not keep this body: \(error)", retryAfter: 5))

@@ -251,9 +251,9 @@ extension WritePipeline {
         if case DataStoreError.unknownDependency = error {
             return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), context: &context)
         }
-        if case DataStoreError.full = error {
+        if let error = error as? DataStoreError, error.isNoRoom {
             events.tell(.storage(detail: "outbox full"))
-            return refuse(data.noRoom, context: &context)
+            return refuse(error.noRoom, context: &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))

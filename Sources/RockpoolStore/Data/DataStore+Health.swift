@@ -31,6 +31,8 @@ extension DataStore {
     }
 
     private func noteWritten() {
+        // What still fits on a full disk proves nothing.
+        if health.withLock({ $0.trouble?.fault == .full }), FreeSpace.bytes(at: directory) < Self.roomAgain { return }
         if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
     }
 
@@ -47,16 +49,14 @@ extension DataStore {
 
     /// The reason why the last write failed; nil when it succeeded, and when a full disk has room again.
     package var trouble: StorageHealth.Trouble? {
-        let known = health.withLock { $0.trouble }
-        guard known?.fault == .full, FreeSpace.bytes(at: directory) >= Self.roomAgain else { return known }
-        noteWritten()
-        return nil
+        if health.withLock({ $0.trouble?.fault == .full }) { noteWritten() }
+        return health.withLock { $0.trouble }
     }
 
-    /// Returns the error of a write for which the disk has no room, whatever `data_limit` leaves, and notes it.
+    /// Returns the error of a write for which the disk has no room. It is a fault of the outbox where a small write has none either.
     func diskIsFull() -> DataStoreError {
-        noteFailure(FileError(call: "write", path: directory, code: ENOSPC))
-        return .full
+        if FreeSpace.bytes(at: directory) < Self.roomAgain { noteFailure(FileError(call: "write", path: directory, code: ENOSPC)) }
+        return .diskFull
     }
 
     /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed

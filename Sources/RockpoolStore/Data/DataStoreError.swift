@@ -19,8 +19,10 @@ package enum DataStoreError: Error, Equatable {
     case lost(path: String)
     /// The database was written by a newer Rockpool.
     case newerSchema(path: String, found: Int, known: Int)
-    /// No space under `data_limit`, or on the disk (507).
+    /// No space under `data_limit` (507).
     case full
+    /// No space on the disk, whatever `data_limit` leaves (507).
+    case diskFull
     /// The writer's share of `data_limit` is used up, by its own operations or by those of others in the same share (507).
     case shareUsedUp(OutboxShare)
     /// The upstream's own part of `data_limit` (`upstreams[].data_limit`) is used up (507).
@@ -68,6 +70,7 @@ extension DataStoreError: CustomStringConvertible {
         case .newerSchema(let path, let found, let known):
             "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
         case .full: "the outbox has no room left"
+        case .diskFull: "the disk of the state directory is full"
         case .shareUsedUp(let share): "\(share.words) is used up"
         case .upstreamFull(let name): "the space for queued writes of upstream \(name) (its data_limit) is used up"
         case .duplicateKey(let id): "the key was used before, for operation \(id)"
@@ -81,4 +84,7 @@ extension DataStoreError: CustomStringConvertible {
         case .away(let detail): "the fleet's database is away: \(detail)"
         }
     }
+
+    /// True if there is no room, under the limit or on the disk.
+    package var isNoRoom: Bool { self == .full || self == .diskFull }
 }

@@ -127,7 +127,7 @@ extension OutboxCommands {
             )
             problem.extensions["dependants"] = .array(dependants.map(\.json))
             throw problem
-        } catch DataStoreError.full {
+        } catch let error as DataStoreError where error.isNoRoom {
             throw Problem(.outboxFull, detail: "storage.data_limit is reached; nothing has changed; \(Problem.roomAdvice)")
         } catch let error as DataStoreError {
             switch error {

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Records live writes without a transaction: all that wait are written, and synced together.
 ///
-/// The file has a fixed size. Its first page holds for each slot the token of the write that ended last in it, and is mapped, so that an end
-/// is one store into memory. The same sync that makes new records durable takes the ends with it. A slot is used again at once after its
-/// end; what is left of ended writes is overwritten within a second.
-@safe final class LiveWriteFile: Sendable {
+/// The file has a fixed size. Its first page holds for each slot the token of the write that ended last in it, so that an end is one small write
+/// without a sync; the sync that makes new records durable takes the ends with it. A slot is used again at once after its end; what is left of
+/// ended writes is overwritten within a second.
+final class LiveWriteFile: Sendable {
     static let slotLength = Int.kib(4)
     static let slotCount = 128
     private static let length = slotLength * (slotCount + 1)
@@ -49,9 +49,11 @@ import Synchronization
 
     /// The records of the writes that were under way when the last run ended.
     let interrupted: [LiveWriteRecord]
+    /// The number of slots that hold something else: a record that was not written whole, or was damaged since.
+    let damaged: Int
     private let descriptor: CInt
-    /// The first page; nil if it could not be mapped.
-    private nonisolated(unsafe) let marks: UnsafeMutableRawPointer?
+    /// False if the file has not its whole size.
+    private let isWhole: Bool
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "rockpool.data.live", qos: .userInitiated)
 
@@ -60,37 +62,37 @@ import Synchronization
     /// Opens the file, and creates it if it is not there. It takes no record before `begin`.
     init(directory: String) {
         let path = Self.path(directory)
-        let found = (try? FileBytes.read(path)) ?? []
-        interrupted = Self.interrupted(in: found)
-        let descriptor = unsafe Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let isOther = FileStatus.of(path).map { !$0.isFile } ?? false
+        let found = isOther ? [] : (try? FileBytes.read(path)) ?? []
+        (interrupted, damaged) = Self.records(in: found)
+        let descriptor = isOther ? -1 : unsafe Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         self.descriptor = descriptor
-        // Written, not only allocated: a sync of bytes in place costs less than one that also changes where they are. A file without room
-        // stays as short as it is, so that nothing is ever stored into a hole of a full disk.
+        // Written, not only allocated: a sync of bytes in place costs less than one that also changes where they are.
         let missing = [UInt8](repeating: 0, count: max(0, Self.length - found.count))
-        let isWhole = descriptor >= 0 && (missing.isEmpty || Self.write(missing, to: descriptor, at: found.count))
-        let mapped = isWhole ? unsafe mmap(nil, Self.slotLength, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0) : unsafe MAP_FAILED
-        unsafe marks = mapped == MAP_FAILED ? nil : mapped
+        isWhole = descriptor >= 0 && (missing.isEmpty || Self.write(missing, to: descriptor, at: found.count))
         if !isWhole, descriptor >= 0 { _ = ftruncate(descriptor, off_t(found.count)) }
     }
 
     deinit {
-        if let marks = unsafe marks { unsafe munmap(marks, Self.slotLength) }
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }
 
-    private static func interrupted(in bytes: [UInt8]) -> [LiveWriteRecord] {
-        stride(from: slotLength, to: max(slotLength, bytes.count), by: slotLength).compactMap { start in
-            let mark = (start / slotLength - 1) * 8
-            guard let record = LiveWriteRecord(bytes[start..<min(start + slotLength, bytes.count)]),
-                Array(bytes[mark..<mark + 8]) != EndedLiveWrites.mark(record.token)
-            else { return nil }
-            return record
+    private static func records(in bytes: [UInt8]) -> (interrupted: [LiveWriteRecord], damaged: Int) {
+        var (interrupted, damaged): ([LiveWriteRecord], Int) = ([], 0)
+        for start in stride(from: slotLength, to: max(slotLength, bytes.count), by: slotLength) {
+            let (slot, mark) = (bytes[start..<min(start + slotLength, bytes.count)], (start / slotLength - 1) * 8)
+            guard let record = LiveWriteRecord(slot) else {
+                if slot.prefix(LiveWriteRecord.headLength).contains(where: { $0 != 0 }) { damaged += 1 }
+                continue
+            }
+            if Array(bytes[mark..<mark + 8]) != EndedLiveWrites.mark(record.token) { interrupted.append(record) }
         }
+        return (interrupted, damaged)
     }
 
     /// Empties the slots, and takes records from now on. Call it once, when what was interrupted is kept elsewhere.
     func begin() {
-        guard unsafe marks != nil, clear(Array(0..<Self.slotCount)) else { return }
+        guard isWhole, clear(Array(0..<Self.slotCount)) else { return }
         state.withLock { $0.free(Array((0..<Self.slotCount).reversed())) }
     }
 
@@ -145,9 +147,9 @@ import Synchronization
     func end(_ trace: LiveWriteTrace) -> Bool {
         let slot = Int(trace.slot)
         return state.withLock { state in
-            guard state.tokens[slot] == trace.token, let marks = unsafe marks else { return false }
+            guard state.tokens[slot] == trace.token else { return false }
             // Before another write can take the slot.
-            unsafe marks.storeBytes(of: UInt64(bitPattern: trace.token).littleEndian, toByteOffset: slot * 8, as: UInt64.self)
+            _ = Self.write(EndedLiveWrites.mark(trace.token), to: descriptor, at: slot * 8)
             state.tokens[slot] = nil
             state.free([slot])
             defer { state.isClearingDue = true }

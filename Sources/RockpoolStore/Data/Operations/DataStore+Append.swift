@@ -7,7 +7,7 @@ package import RockpoolCore
 
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
-    /// - Throws: `.full`, `.shareUsedUp`, `.upstreamFull`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
+    /// - Throws: `.full`, `.diskFull`, `.shareUsedUp`, `.upstreamFull`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
     package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
     /// Accepts a write; also returns the earlier operation that it was squashed with, if any.

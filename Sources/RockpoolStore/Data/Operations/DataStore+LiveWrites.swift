@@ -122,6 +122,11 @@ extension DataStore {
 
     /// Makes rows of the live writes that were under way in the file.
     private func makeRowsOfInterrupted(in db: Database) throws {
+        if liveFile.damaged > 0 {
+            logger.warning(
+                "live-writes has \(liveFile.damaged) damaged records: a power failure cut writes off before they were sent, or the file was changed"
+            )
+        }
         for record in liveFile.interrupted {
             do {
                 let values = BodySeal.isSealed(record.values) ? try seal.open(record.values) : record.values

@@ -2,11 +2,11 @@
 import RockpoolCore
 import RockpoolStore
 
-extension DataStore {
-    /// The refusal of a write after `DataStoreError.full`: a full disk and a limit that is reached have different remedies.
+extension DataStoreError {
+    /// The refusal of a write after `.full` or `.diskFull`, which have different remedies.
     var noRoom: Problem {
         let why =
-            trouble?.fault == .full
+            self == .diskFull
             ? "the disk of the state directory is full; nothing of this write was kept; free some space on it"
             : "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"
         return Problem(.outboxFull, detail: why)
