@@ -27,6 +27,8 @@ extension UpstreamClient {
         var request = OutboundRequest(
             head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: parent?.url, allowsLoopback: upstream.allowsLoopback)
         request.isDeclared = true
+        // What is kept from before may be dead, and each would cost a probe its time limit.
+        request.needsFreshConnection = !isReachable(upstream)
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: false)
         do {
@@ -36,6 +38,7 @@ extension UpstreamClient {
             let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
             reachability.record(.probeAnswered(verdict), for: upstream.name, now: now())
         } catch {
+            noteKept(after: error, to: upstream.origin)
             guard let kind = error.reachabilityKind else { return }
             reachability.record(.probeFailed(kind, detail: error.proxyErrorName), for: upstream.name, now: now())
         }

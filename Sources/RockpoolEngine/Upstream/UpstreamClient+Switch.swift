@@ -37,8 +37,14 @@ extension UpstreamClient {
         silenceListeners.withLock { $0.append(listener) }
     }
 
-    /// A kept connection was silent. After a change of network all are, while new ones work.
-    func noteSilence(of place: OriginAddress) {
+    /// Voids the kept connections to an origin if one was silent, or none can be opened: after a change of network all are dead, while new ones
+    /// work.
+    func noteKept(after failure: TransferFailure, to place: OriginAddress) {
+        switch failure.kind {
+        case .firstByteTimeout where failure.wire?.isFreshConnection != true: break
+        case .connectTimeout, .refused: break
+        default: return
+        }
         origin.distrustKept(to: place)
         for listener in silenceListeners.withLock(\.self) { listener(place) }
     }

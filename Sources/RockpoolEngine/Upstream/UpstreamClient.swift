@@ -99,7 +99,7 @@ package final class UpstreamClient: Sendable {
             traffic.via.learn(from: reply.head, length: reply.length, to: request.head, hadVia: hasVia, now: now())
             return reply
         } catch {
-            if error.kind == .firstByteTimeout, error.wire?.isFreshConnection != true { noteSilence(of: head.origin) }
+            noteKept(after: error, to: head.origin)
             if let kind = error.reachabilityKind {
                 reachability.record(.failed(kind, detail: error.proxyErrorName), for: upstream?.name, now: now())
             }

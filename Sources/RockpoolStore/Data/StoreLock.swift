@@ -26,17 +26,24 @@ package final class StoreLock: Sendable {
         throw .locked(pid: pid.flatMap { kill($0, 0) == 0 || errno != ESRCH ? $0 : nil })
     }
 
+    /// The longest time for which a lock is awaited: a command that reads the store has it for a moment.
+    private static let patience = Duration.seconds(5)
+    /// The same where a living process has written its pid, which is likely a server.
+    private static let shortPatience = Duration.seconds(2)
+
     private static func takeSoon(_ file: borrowing Descriptor) throws(DataStoreError) {
-        let end = ContinuousClock.now + patience
+        let began = ContinuousClock.now
         while true {
-            do { return try take(file) } catch .locked(pid: nil) where ContinuousClock.now < end { usleep(20_000) }
+            do { return try take(file) } catch {
+                guard case .locked(let pid) = error, ContinuousClock.now - began < (pid == nil ? patience : shortPatience) else {
+                    throw error
+                }
+                usleep(20_000)
+            }
         }
     }
 
-    /// The longest time for which a lock is awaited whose holder has not written its pid: a command that reads the store.
-    private static let patience = Duration.seconds(5)
-
-    /// Takes the lock and writes this process's pid into it. Blocks for up to 5 s while a command reads the store.
+    /// Takes the lock and writes this process's pid into it. Blocks for up to 5 s while another process has the lock.
     /// - Throws: `.locked` with the holder's pid, nil if it is not known; `.unavailable` when the file cannot be opened.
     package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {
         let path = "\(directory)/lock"
