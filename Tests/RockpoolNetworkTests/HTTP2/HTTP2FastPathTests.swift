@@ -108,6 +108,21 @@ struct HTTP2FastPathTests {
         await client.connection.close()
     }
 
+    /// A connection that ends at its limit ends after what it has answered, also while the client takes that slowly and goes on sending.
+    @Test func aConnectionThatEndsSendsItsAnswersWhole() async throws {
+        let pool = try await hot { $0.proxy.limits.requestsPerConnection = 12 }
+        let client = try await Client(pool, window: 0)
+        var streams: [Int] = []
+        for _ in 0..<20 { streams.append(try await client.get()) }
+        #expect(try await client.connection.frame(.goAway).code == 0)
+        try await Task.sleep(for: .milliseconds(300))
+        for stream in streams.prefix(12) {
+            try? await client.connection.send(RawFrame.get(stream + 100))
+            #expect(try await client.connection.body(stream, step: 1 << 20) == Array(Self.text.utf8), "\(stream)")
+        }
+        await client.connection.close()
+    }
+
     /// Answers are work: a connection is idle from the last one on.
     @Test func aConnectionWithAnswersIsNotIdle() async throws {
         let pool = try await hot { $0.proxy.timeouts.idle = .milliseconds(600) }

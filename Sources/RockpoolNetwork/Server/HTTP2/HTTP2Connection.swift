@@ -54,6 +54,7 @@ enum HTTP2Connection {
             }
         }
         let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(LingeringClose(), position: .first)
         if scheme == .https { try pipeline.addHandler(RecordBatch()) }
         try pipeline.addHandlers([frames, fastPath, count, ConnectionWindow(target: 4 * window), streams, closing])
     }

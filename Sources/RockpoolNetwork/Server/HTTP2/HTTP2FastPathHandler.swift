@@ -8,13 +8,16 @@ import RockpoolCore
 import RockpoolEngine
 
 /// Stands between the frames and the streams. Streams that it answers are unknown to the handlers behind it.
-final class HTTP2FastPathHandler: ChannelInboundHandler {
+final class HTTP2FastPathHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTP2Frame
     typealias InboundOut = HTTP2Frame
+    typealias OutboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
 
     /// Largest body in bytes that is sent from here: the default window of a stream (RFC 9113 §6.9.2), so that few answers wait for the client.
     private static let bodyLimit = 65_535
+    /// The longest time for which the end of the connection waits for the client to take what was answered.
+    private static let closeLimit = TimeAmount.seconds(5)
     /// Largest number of answers that wait for the client's window.
     private static let waitingLimit = 16
 
@@ -32,6 +35,8 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     /// The request as an HTTP/1.1 head, which is the form in which replies are found.
     private var request = ByteBuffer()
     private var hasUnflushed = false
+    /// The end of the connection, which waits for answers that are not sent whole.
+    private var closing: (promise: EventLoopPromise<Void>?, limit: Scheduled<Void>)?
 
     init(service: ConnectionService, count: StreamCount, scheme: OriginAddress.Scheme, on loop: any EventLoop) {
         recent = service.engine.fastPath.recentMessages(of: loop)
@@ -71,9 +76,32 @@ final class HTTP2FastPathHandler: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case let event as NIOHTTP2StreamCreatedEvent where answered.contains(event.streamID): return
-        case let event as StreamClosedEvent where answered.remove(event.streamID) != nil: return
+        case let event as StreamClosedEvent where answered.remove(event.streamID) != nil:
+            if answered.isEmpty { finish(context: context) }
         default: context.fireUserInboundEventTriggered(event)
         }
+    }
+
+    /// The handlers behind do not know the streams that are answered here, and would close the connection before them.
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        guard mode == .all, !answered.isEmpty, closing == nil, !count.hasGivenUp, context.channel.isActive else {
+            return context.close(mode: mode, promise: promise)
+        }
+        let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        closing = (promise, context.eventLoop.scheduleTask(in: Self.closeLimit) { me.value.0.finish(context: me.value.1) })
+    }
+
+    private func finish(context: ChannelHandlerContext) {
+        guard let (promise, limit) = closing else { return }
+        limit.cancel()
+        closing = nil
+        answered = []
+        context.close(mode: .all, promise: promise)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        finish(context: context)
+        context.fireChannelInactive()
     }
 
     /// Answers a request if its reply is ready; otherwise keeps the request for its stream.

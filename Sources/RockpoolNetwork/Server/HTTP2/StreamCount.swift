@@ -20,6 +20,8 @@ final class StreamCount: ChannelInboundHandler {
     private var open: Int { streams.count }
     private var total = 0
     private var isEnding = false
+    /// True if the connection is closed without waiting for what its client has not taken.
+    private(set) var hasGivenUp = false
     /// When a request was last answered without a channel of its own.
     private var answeredAt = NIODeadline.distantPast
     private var timer: Scheduled<Void>?
@@ -140,6 +142,7 @@ final class StreamCount: ChannelInboundHandler {
 
     /// Sends GOAWAY with ENHANCE_YOUR_CALM and closes without waiting for the streams; their unsent bytes and resources are released.
     private func giveUp(context: ChannelHandlerContext) {
+        hasGivenUp = true
         let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: .maxID, errorCode: .enhanceYourCalm, opaqueData: nil)
         context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: nil)
         context.close(promise: nil)
