@@ -62,7 +62,7 @@ struct FleetFeedTests: FleetCase {
         _ = try await a.append(write("1"))
         let holds = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
         let holder = Task.detached { [server] in
-            try server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); SELECT pg_sleep(2.5); COMMIT")
+            try server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); SELECT pg_sleep(1.5); COMMIT")
         }
         try await until { (try? server.sql("DO $$ BEGIN ASSERT EXISTS (\(holds)); END $$")) != nil }
         #expect(try await open(b) == ["1"])
