@@ -24,10 +24,9 @@ package struct ReadExplainer: Sendable {
             under: StoragePartition.readable(by: identity.partition).map { lookup.key(of: request, plan: plan, in: $0) })
         let found = lookup.ownFirst(stored, identity: identity, plan: plan)
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
-        var rules = ReuseContext(
+        let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response),
-            isReachable: machine?.isReachable ?? (reachability.mode != .offline))
-        rules.isByAuthorization = identity.isByAuthorization
+            isReachable: machine?.isReachable ?? (reachability.mode != .offline), isByAuthorization: identity.isByAuthorization)
         let candidates = plan.strategy == .networkOnly ? [] : found
         let moment = now()
         let decision = lookup.reuse(of: candidates, for: request, rules: rules, now: moment)

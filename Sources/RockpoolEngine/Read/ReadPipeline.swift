@@ -67,13 +67,11 @@ package final class ReadPipeline: Sendable {
     }
 
     private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
-        var rules = ReuseContext(
+        ReuseContext(
             policy: context.plan.policy, strategy: context.plan.strategy,
             offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
             isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
-            cachesByBody: context.bodyDigest != nil)
-        rules.isByAuthorization = context.identity.isByAuthorization
-        return rules
+            cachesByBody: context.bodyDigest != nil, isByAuthorization: context.identity.isByAuthorization)
     }
 
     /// Returns the reply for the decision; nil if the store must be read again.

@@ -121,8 +121,8 @@ struct ResponseStore: Sendable {
         with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Timestamp, receivedAt: Timestamp,
         for context: RequestContext
     ) -> StoredResponse {
-        let isPrivate = CacheControl.governing(in: head.fields).directives.isPrivate == .all
-        let head = ImpliedVary.completed(head, for: context.request, isPrivate: isPrivate)
+        let head = ImpliedVary.completed(
+            head, for: context.request, isPrivate: CacheControl.governing(in: head.fields).directives.isPrivate == .all)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,

@@ -18,22 +18,21 @@ package enum ImpliedVary {
     /// - `Accept` if it does not permit the type of the response: then the preference or the response is unusual;
     /// - `Cookie` if the response is `private` and the request has Basic credentials: one password may be that of a whole site, and the user is
     ///   told by a cookie.
-    /// - Parameter isPrivate: true if all of the response is `private`.
-    package static func completed(_ head: ResponseHead, for request: RequestHead, isPrivate: Bool) -> ResponseHead {
+    /// - Parameter isPrivate: true if all of the response is `private`; evaluated only where it counts.
+    package static func completed(_ head: ResponseHead, for request: RequestHead, isPrivate: @autoclosure () -> Bool) -> ResponseHead {
         guard let named = Vary.names(in: head.fields) else { return head }
         var completed = head
-        for name in candidates where !named.contains(name) && isSuspected(name, in: head, to: request, isPrivate: isPrivate) {
+        for name in candidates where !named.contains(name) && isSuspected(name, in: head, to: request, isPrivate: isPrivate()) {
             completed.fields.append(HTTPField(name: .vary, value: name.canonicalName))
         }
         return completed
     }
 
-    private static func isSuspected(_ name: HTTPField.Name, in head: ResponseHead, to request: RequestHead, isPrivate: Bool) -> Bool {
+    private static func isSuspected(
+        _ name: HTTPField.Name, in head: ResponseHead, to request: RequestHead, isPrivate: @autoclosure () -> Bool
+    ) -> Bool {
         if name == .acceptEncoding { return ContentCoding.isCoded(head.fields) }
-        if name == .cookie {
-            return request.fields[.authorization]?.prefix(6).lowercased() == "basic "
-                && isPrivate
-        }
+        if name == .cookie { return request.fields[.authorization]?.prefix(6).lowercased() == "basic " && isPrivate() }
         guard let value = request.fields.value(of: name.canonicalName) else { return false }
         return name == .origin || !MediaType.isAccepted(head.fields, by: value)
     }

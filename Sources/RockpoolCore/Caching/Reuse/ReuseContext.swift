@@ -11,11 +11,11 @@ package struct ReuseContext: Hashable, Sendable {
     /// True if the route caches by the request's body, which permits serving methods other than GET and HEAD.
     package var cachesByBody: Bool
     /// True if `Authorization` alone names the client's partition: other secret fields select within it, as `Vary` says.
-    package var isByAuthorization = false
+    package var isByAuthorization: Bool
 
     package init(
         policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, offlineWindow: TimeSpan = .forever, isReachable: Bool = true,
-        hasBody: Bool = false, cachesByBody: Bool = false
+        hasBody: Bool = false, cachesByBody: Bool = false, isByAuthorization: Bool = false
     ) {
         self.policy = policy
         self.strategy = strategy
@@ -23,6 +23,7 @@ package struct ReuseContext: Hashable, Sendable {
         self.isReachable = isReachable
         self.hasBody = hasBody
         self.cachesByBody = cachesByBody
+        self.isByAuthorization = isByAuthorization
     }
 
     /// True if `stored` is recent enough to be served in place of the upstream. After the clock was set back, no response counts as too

@@ -20,7 +20,7 @@ extension Vary {
     /// A response of the client's own partition as if it had been requested with the credential of `request`: the partition already
     /// decides that it is this client's, whether its token was renewed or, with `identity: cookie:NAME`, another cookie has changed.
     /// - Parameter isByAuthorization: true if `Authorization` alone names the partition: cookies may be those of another user.
-    package static func forOwner(_ stored: StoredResponse, request: RequestHead, isByAuthorization: Bool = false) -> StoredResponse {
+    package static func forOwner(_ stored: StoredResponse, request: RequestHead, isByAuthorization: Bool) -> StoredResponse {
         guard let names = stored.validity.varyNames else { return stored }
         var own = stored
         for name in names where isByAuthorization ? name == .authorization : SecretFields.identifies(name) {

@@ -66,8 +66,11 @@ package enum Revalidation {
         }
 
         let updated = ResponseHead(status: stored.head.status, fields: fields)
-        let isPrivate = CacheControl.governing(in: updated.fields).directives.isPrivate == .all
-        let head = request.map { ImpliedVary.completed(updated, for: $0, isPrivate: isPrivate) } ?? updated
+        let head =
+            request.map { request in
+                ImpliedVary.completed(
+                    updated, for: request, isPrivate: CacheControl.governing(in: updated.fields).directives.isPrivate == .all)
+            } ?? updated
         var freshened = StoredResponse(
             head: head, requestFields: stored.requestFields, requestTime: requestTime, responseTime: responseTime,
             bodyLength: stored.bodyLength, category: stored.category, assignedTTL: stored.assignedTTL)

@@ -19,8 +19,7 @@ extension CacheStore {
             limitReason: footprint.bound.reason, databaseBytes: parts.database, logBytes: parts.log,
             bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: byCategory.values.reduce(0) { $0 + $1.pinnedBytes },
             memoryBytes: memory.bytes, evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory),
-            minFreeBytes: settings.minFree.bytes,
-            driftBytes: audit?.driftBytes ?? 0, auditedAt: audit?.at)
+            minFreeBytes: settings.minFree.bytes, driftBytes: audit?.driftBytes ?? 0, auditedAt: audit?.at)
     }
 
     /// Pins every variant stored for a URL, which exempts them from eviction, or unpins them.
