@@ -20,6 +20,8 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var isBetweenRequests = true
     /// The progress in the current chunked body.
     private var chunks: ChunkMeter?
+    /// Bytes still to come of the current body with a length; nil before its first one.
+    private var contentLeft: Int64?
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
     var lastCredential = LastCredential()
@@ -49,6 +51,9 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         keepsPath = connection.service.resolution.keepsPath
         isOn = connection.service.answersAtOnce
     }
+
+    /// True if neither this handler nor the decoder keeps bytes of the client.
+    var isEmpty: Bool { isBetweenRequests && relayed == nil && partial == nil && held.readableBytes == 0 }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
@@ -141,7 +146,12 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         var rest = bytes
         while rest.readableBytes > 0 {
             switch connection.framingUnderWay {
-            case .length: return context.fireChannelRead(wrapInboundOut(rest))
+            case .length(let length):
+                let left = contentLeft ?? length
+                let count = Int(min(left, Int64(rest.readableBytes)))
+                contentLeft = left > count ? left - Int64(count) : nil
+                guard let slice = rest.readSlice(length: count) else { return }
+                context.fireChannelRead(wrapInboundOut(slice))
             case .chunked:
                 var meter = chunks ?? ChunkMeter()
                 do throws(Refusal) {
@@ -153,7 +163,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
                     return connection.refuseBody(error)
                 }
             case .none:
-                chunks = nil
+                (chunks, contentLeft) = (nil, nil)
                 // Bytes after CONNECT or an upgrade are not a head.
                 guard connection.readsHeads else { return context.fireChannelRead(wrapInboundOut(rest)) }
                 guard let slice = rest.readSlice(length: headLength(in: rest)) else { return }
