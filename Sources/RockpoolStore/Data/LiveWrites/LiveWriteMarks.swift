@@ -18,8 +18,8 @@ package struct LiveWriteTrace: Hashable, Sendable {
 /// Writes the file `live-ended` of the state directory: for each slot the token of the live write that has ended last.
 ///
 /// A row is deleted with a later commit. Until then the mark says that its write has ended: one small write into the file, without a sync,
-/// which survives the kill of the process but perhaps not a power failure. The part that is preallocated is mapped, so that a mark is a store.
-@safe final class LiveWriteMarks: Sendable {
+/// which survives the kill of the process but perhaps not a power failure.
+final class LiveWriteMarks: Sendable {
     private struct State {
         /// Number of slots in use or in `free`.
         var count: Int64 = 0
@@ -38,24 +38,15 @@ package struct LiveWriteTrace: Hashable, Sendable {
     /// The marks of the last run.
     let earlier: EndedLiveWrites
     private let descriptor: CInt
-    /// The preallocated part; nil if it could not be mapped.
-    private nonisolated(unsafe) let map: UnsafeMutableRawPointer?
     private let state = Mutex(State())
 
     init(directory: String) {
         earlier = EndedLiveWrites(directory: directory)
         descriptor = unsafe Glibc.open(EndedLiveWrites.path(directory), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        // Only what is allocated: a store into a hole of a file on a full disk would end the process.
-        if descriptor >= 0, posix_fallocate(descriptor, 0, off_t(Self.room)) == 0 {
-            let mapped = unsafe mmap(nil, Int(Self.room), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
-            unsafe map = mapped == MAP_FAILED ? nil : mapped
-        } else {
-            unsafe map = nil
-        }
+        if descriptor >= 0 { posix_fallocate(descriptor, 0, off_t(Self.room)) }
     }
 
     deinit {
-        if let map = unsafe map { unsafe munmap(map, Int(Self.room)) }
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }
 
@@ -85,13 +76,8 @@ package struct LiveWriteTrace: Hashable, Sendable {
     }
 
     private func write(_ trace: LiveWriteTrace) {
-        let place = Int(trace.slot) * EndedLiveWrites.size
-        if let map = unsafe map, place + EndedLiveWrites.size <= Int(Self.room) {
-            unsafe map.storeBytes(of: UInt64(bitPattern: trace.token).littleEndian, toByteOffset: place, as: UInt64.self)
-        } else {
-            let mark = EndedLiveWrites.mark(trace.token)
-            _ = unsafe mark.withUnsafeBytes { unsafe pwrite(descriptor, $0.baseAddress, $0.count, off_t(place)) }
-        }
+        let (mark, place) = (EndedLiveWrites.mark(trace.token), off_t(trace.slot) * off_t(EndedLiveWrites.size))
+        _ = unsafe mark.withUnsafeBytes { unsafe pwrite(descriptor, $0.baseAddress, $0.count, place) }
     }
 
     /// Takes over the deletion of the rows of ended live writes. Afterwards `free` or `keep` must be called with them.
