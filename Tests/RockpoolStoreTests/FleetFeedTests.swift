@@ -61,14 +61,18 @@ struct FleetFeedTests: FleetCase {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))
         let holds = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        try server.sql("CREATE TABLE ended ()")
+        let untilEnded = "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM ended) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$"
         let holder = Task.detached { [server] in
-            try server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); SELECT pg_sleep(1.5); COMMIT")
+            try server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(SharedSchema.lockKey)); \(untilEnded); COMMIT")
         }
         try await until { (try? server.sql("DO $$ BEGIN ASSERT EXISTS (\(holds)); END $$")) != nil }
         #expect(try await open(b) == ["1"])
         // It is still held: who writes waits.
         try server.sql("DO $$ BEGIN ASSERT EXISTS (\(holds)); END $$")
-        _ = try await b.append(write("2"))
+        async let second = b.append(write("2"))
+        try server.sql("INSERT INTO ended DEFAULT VALUES")
+        _ = try await second
         try await holder.value
         #expect(try await open(a) == ["1", "2"])
         await a.close()
