@@ -90,12 +90,12 @@ package final class Engine: Sendable {
         identities = KnownIdentities(
             data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
         documents = OperationDocuments(
-            data: data, reachability: reachability, credentials: credentials, events: events, active: active, now: now)
+            data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds, active: active,
+            now: now)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
             ownWrites: ownWrites, effects: effects, identities: identities, upstreams: upstreams, renewal: renewal, notifier: notifier,
-            documents: documents,
-            logger: logger, now: now)
+            documents: documents, logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)
         commands = OutboxCommands(

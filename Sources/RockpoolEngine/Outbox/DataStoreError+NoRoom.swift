@@ -3,12 +3,16 @@ import RockpoolCore
 import RockpoolStore
 
 extension DataStoreError {
-    /// The refusal of a write after `.full` or `.diskFull`, which have different remedies.
-    var noRoom: Problem {
+    /// The refusal of a write after `.full` or `.diskFull`.
+    var noRoom: Problem { noRoom("nothing of this write was kept") }
+
+    /// The refusal after `.full` or `.diskFull`, which have different remedies.
+    /// - Parameter effect: what has become of the request.
+    func noRoom(_ effect: String) -> Problem {
         let why =
             self == .diskFull
-            ? "the disk of the state directory is full; nothing of this write was kept; free some space on it"
-            : "storage.data_limit is reached; nothing of this write was kept; \(Problem.roomAdvice)"
+            ? "the disk of the state directory is full; \(effect); free some space on it"
+            : "storage.data_limit is reached; \(effect); \(Problem.roomAdvice)"
         return Problem(.outboxFull, detail: why)
     }
 }

@@ -48,7 +48,9 @@ extension OperationDocuments {
     }
 
     private func waiting(_ operation: QueuedWrite, standing: OperationRelations) -> WaitReason? {
-        WaitReason(operation, standing: standing, reachability: reachability.machine(of: operation.upstream), now: now())
+        let held = laneHolds.end(
+            upstream: operation.upstream, lane: operation.lane, forProved: credentials.isProved(operation.principal), now: now())
+        return WaitReason(
+            operation, standing: standing, reachability: reachability.machine(of: operation.upstream), heldUntil: held, now: now())
     }
-
 }

@@ -8,18 +8,20 @@ package final class OperationDocuments: Sendable {
     let reachability: ReachabilityTable
     let credentials: Credentials
     let events: EngineEvents
+    let laneHolds: LaneHolds
     /// The configuration in force.
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp
 
     init(
-        data: DataStore, reachability: ReachabilityTable, credentials: Credentials, events: EngineEvents, active: ActiveConfiguration,
-        now: @escaping @Sendable () -> Timestamp
+        data: DataStore, reachability: ReachabilityTable, credentials: Credentials, events: EngineEvents, laneHolds: LaneHolds,
+        active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
         self.reachability = reachability
         self.credentials = credentials
         self.events = events
+        self.laneHolds = laneHolds
         self.active = active
         self.now = now
     }

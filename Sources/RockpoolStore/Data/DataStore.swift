@@ -57,6 +57,15 @@ package final class DataStore: Sendable {
     /// Maximum bytes of request and response bodies that are stored in their row.
     package static let inlineLimit = Int.mib(1)
 
+    /// Returns true if the database has lost its content: it is missing beside bodies of writes, or empty beside the key that is created
+    /// after its first page. SQLite would silently start with an empty database.
+    package static func isLost(in directory: String) -> Bool {
+        guard let size = FileStatus.of("\(directory)/data.sqlite")?.size else {
+            return Paths.names(in: "\(directory)/blobs").contains { $0 != "tmp" }
+        }
+        return size == 0 && FileStatus.of("\(directory)/install-key") != nil
+    }
+
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
     /// After a crash every operation in flight, and every live write that was under way, becomes `uncertain`, reason `crashed`: it may have
@@ -79,12 +88,8 @@ package final class DataStore: Sendable {
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")
             let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
-            // The key is created after the file has its first page: an empty file beside a key has lost its content, and SQLite would
-            // silently start with an empty database.
-            let (size, hasKey) = (FileStatus.of(path)?.size, FileStatus.of("\(directory)/install-key") != nil)
-            let hasBodies = Paths.names(in: "\(directory)/blobs").contains { $0 != "tmp" }
-            if size == 0 && hasKey || size == nil && hasBodies { throw DataStoreError.lost(path: path) }
-            if size == nil, FileStatus.of(LiveWriteFile.path(directory)) != nil {
+            if isLost(in: directory) { throw DataStoreError.lost(path: path) }
+            if FileStatus.of(path) == nil, FileStatus.of(LiveWriteFile.path(directory)) != nil {
                 logger.warning(
                     "there is no data.sqlite, although this directory was in use: the outbox is empty", metadata: ["path": "\(path)"])
             }

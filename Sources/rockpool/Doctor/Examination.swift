@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import RockpoolCore
 import RockpoolNetwork
+import RockpoolStore
 
 /// Runs all checks once.
 struct Examination {
@@ -107,6 +108,11 @@ struct Examination {
             if mode & 0o077 != 0 { return .fail(name, detail: "\(path) can be read by others", advice: "chmod 700 \(path)") }
             guard access(path, W_OK | X_OK) == 0 else {
                 return .fail(name, detail: "\(path) cannot be written", advice: "make the user that runs the server its owner")
+            }
+            if name == "state_dir", DataStore.isLost(in: path) {
+                return .fail(
+                    name, detail: "\(path)/data.sqlite is missing or empty, but the directory was in use",
+                    advice: "restore it from a backup, or, to begin with an empty outbox, move it and blobs/ elsewhere")
             }
             var volume = statvfs()
             guard statvfs(path, &volume) == 0 else { return .ok(name, detail: path) }

@@ -1,4 +1,5 @@
 // `rockpool doctor` with a healthy setup, an offline upstream, and an invalid configuration (docs/reference/cli.md#doctor).
+import Glibc
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -31,6 +32,16 @@ import Testing
         settings.proxy = ["listen": .string("0.0.0.0:\(FreePort.next())"), "allow": ["192.168.0.0/16"]]
         let open = try await examine(ServerProcess.prepare(settings))
         #expect(open.results["proxy.listen"] == "warn", "\(open)")
+    }
+
+    /// A directory whose database is gone is named before a start is refused.
+    @Test func aMissingDatabaseIsNamed() async throws {
+        let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next()))
+        try await server.stop()
+        try await #expect(examine(server).results["state_dir"] == "ok")
+        #expect(truncate("\(server.stateDirectory)/data.sqlite", 0) == 0)
+        let found = try await examine(server)
+        #expect(found.status == 1 && found.results["state_dir"] == "fail", "\(found)")
     }
 
     /// A gateway sends the origin's name, and with it a signature for the gateway's name is wrong.

@@ -35,6 +35,13 @@ import Testing
         #expect(WaitReason(operation(state: .pending), standing: .init(), reachability: nil, now: noon)?.words.contains("declare") == true)
     }
 
+    @Test func anAttemptThatMayStillRunIsSaid() {
+        let held = WaitReason(operation(state: .pending), standing: .init(), reachability: there, heldUntil: noon + .seconds(30), now: noon)
+        #expect(held == .hold(until: noon + .seconds(30)))
+        #expect(held?.words.hasSuffix("it is sent at \(RFC3339.format(noon + .seconds(30)))") == true)
+        #expect(WaitReason(operation(state: .pending), standing: .init(), reachability: there, heldUntil: noon, now: noon) == .turn)
+    }
+
     @Test func aDeliveredDependencyHoldsNothing() {
         let standing = OperationRelations(dependsOn: [OperationLink(id: "a", state: .delivered, method: "POST", url: "https://a/")])
         #expect(reason(.pending, standing) == .turn)

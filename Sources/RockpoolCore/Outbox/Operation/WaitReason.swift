@@ -8,6 +8,8 @@ package enum WaitReason: Hashable, Sendable {
     case dependency(OperationLink)
     /// The upstream, which is unreachable or not trusted, with its last error.
     case upstream(name: String, Reachability.State, String?)
+    /// An attempt of an earlier operation of its lane, which may still take effect until then (docs/outbox.md#lane-holds).
+    case hold(until: Timestamp)
     /// The time of its next attempt.
     case time(Timestamp, lastError: String?)
     /// A credential of the write's principal.
@@ -22,8 +24,12 @@ package enum WaitReason: Hashable, Sendable {
     case turn
 
     /// Returns the cause of the wait of `operation`; nil when it has ended.
-    /// - Parameter reachability: of its upstream; nil when that is no longer declared.
-    package init?(_ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, now: Timestamp) {
+    /// - Parameters:
+    ///   - reachability: of its upstream; nil when that is no longer declared.
+    ///   - heldUntil: when its lane is free of earlier attempts; nil if it is.
+    package init?(
+        _ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, heldUntil: Timestamp? = nil, now: Timestamp
+    ) {
         switch operation.state {
         case .delivered, .cancelled, .superseded: return nil
         case .inflight: self = .answer
@@ -34,11 +40,13 @@ package enum WaitReason: Hashable, Sendable {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
         case .parked where operation.reason == .auth: self = .credential
         case .parked: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
-        case .pending: self.init(pending: operation, standing, reachability, now)
+        case .pending: self.init(pending: operation, standing, reachability, heldUntil: heldUntil, now: now)
         }
     }
 
-    private init(pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, _ now: Timestamp) {
+    private init(
+        pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, heldUntil: Timestamp?, now: Timestamp
+    ) {
         if let ahead = standing.ahead {
             self = .lane(ahead)
         } else if let needed = standing.blocker {
@@ -49,6 +57,8 @@ package enum WaitReason: Hashable, Sendable {
             self = .upstream(name: operation.upstream, reachability.shownState, reachability.lastError)
         } else if operation.nextAttemptAt > now {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
+        } else if let heldUntil, heldUntil > now {
+            self = .hold(until: heldUntil)
         } else {
             self = .turn
         }
@@ -60,6 +70,7 @@ package enum WaitReason: Hashable, Sendable {
         case .lane(let ahead): "an earlier write of its lane comes first; that one \(Self.words(for: ahead))"
         case .dependency(let needed): "it needs another write, which \(Self.words(for: needed))"
         case .upstream(let name, let state, let error): "\(name) is \(state.rawValue)\(error.map { " (\($0))" } ?? "")"
+        case .hold(let moment): "an earlier attempt of its lane may still take effect; it is sent at \(RFC3339.format(moment))"
         case .time(let moment, let error): "it is tried again at \(RFC3339.format(moment))\(error.map { ", after: \($0)" } ?? "")"
         case .credential: "it waits for its owner to sign in: no live credential is known"
         case .person(let why): why

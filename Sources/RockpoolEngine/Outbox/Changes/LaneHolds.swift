@@ -26,12 +26,18 @@ final class LaneHolds: Sendable {
     }
 
     func holds(upstream: String, lane: String, forProved isProved: Bool, now: Timestamp) -> Bool {
+        end(upstream: upstream, lane: lane, forProved: isProved, now: now) != nil
+    }
+
+    /// Returns until when a lane is held; nil if it is not.
+    func end(upstream: String, lane: String, forProved isProved: Bool, now: Timestamp) -> Timestamp? {
         lanes.withLock { lanes in
             let lane = Lane(upstream: upstream, name: lane)
-            guard let hold = lanes[lane] else { return false }
+            guard let hold = lanes[lane] else { return nil }
             // Every hold applies to unproved principals, so their moment is the latest.
             if hold.moment(forProved: false) <= now { lanes[lane] = nil }
-            return hold.moment(forProved: isProved) > now
+            let moment = hold.moment(forProved: isProved)
+            return moment > now ? moment : nil
         }
     }
 }

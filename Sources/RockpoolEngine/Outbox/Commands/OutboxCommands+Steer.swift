@@ -128,7 +128,7 @@ extension OutboxCommands {
             problem.extensions["dependants"] = .array(dependants.map(\.json))
             throw problem
         } catch let error as DataStoreError where error.isNoRoom {
-            throw Problem(.outboxFull, detail: "storage.data_limit is reached; nothing has changed; \(Problem.roomAdvice)")
+            throw error.noRoom("nothing has changed")
         } catch let error as DataStoreError {
             switch error {
             case .illegal, .conflictDecided: throw Problem(.conflict, detail: "\(error)")
