@@ -24,7 +24,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -96,6 +96,10 @@ bench-million: release
 ## Compares TLS handshakes with a cached leaf with nginx's; half a minute.
 bench-tls: release
 	Benchmarks/tls/run --output Benchmarks/RESULTS.md
+
+## Compares the memory of idle client connections with nginx's; half a minute.
+bench-idle: release
+	Benchmarks/idle/run --output Benchmarks/RESULTS.md
 
 ## Hot hits with one, two and more event loops; half a minute.
 bench-loops: release

@@ -89,6 +89,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "CSQLiteCalls", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -107,7 +108,7 @@ let package = Package(
         .target(
             name: "RockpoolNetwork",
             dependencies: [
-                "RockpoolCore", "RockpoolEngine", "CCurl", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioTLS,
+                "RockpoolCore", "RockpoolEngine", "CCurl", "CEpoll", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioTLS,
                 .nioSSL, .nioHTTP2, .nioHPACK, .x509, .asn1, .crypto, .logging,
             ],
             swiftSettings: strict),

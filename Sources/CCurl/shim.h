@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include "easy.h"
 #include <stdint.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 static inline CURLcode rp_set_long(CURL *easy, CURLoption option, long value) { return curl_easy_setopt(easy, option, value); }
 static inline CURLcode rp_set_off(CURL *easy, CURLoption option, int64_t value) { return curl_easy_setopt(easy, option, (curl_off_t)value); }

@@ -20,16 +20,23 @@ package final class OpenConnections: Sendable {
         var open: [ObjectIdentifier: OpenConnection] = [:]
         var all = ConnectionQueue()
         var bySource: [IPAddress: ConnectionQueue] = [:]
+        var isDraining = false
+        private var next: [OpenConnection] = []
+
+        mutating func connection() -> OpenConnection {
+            if next.isEmpty { next = OpenConnection.batch(64) }
+            return next.removeLast()
+        }
 
         mutating func insert(_ connection: OpenConnection) {
-            open[ObjectIdentifier(connection.channel)] = connection
+            open[ObjectIdentifier(connection)] = connection
             all.insert(connection)
             if let source = connection.source { bySource[source, default: ConnectionQueue()].insert(connection) }
         }
 
         mutating func remove(_ connection: OpenConnection) {
             guard connection.noteClosed() else { return }
-            open[ObjectIdentifier(connection.channel)] = nil
+            open[ObjectIdentifier(connection)] = nil
             all.noteClosed()
             guard let source = connection.source else { return }
             bySource[source]?.noteClosed()
@@ -48,13 +55,16 @@ package final class OpenConnections: Sendable {
     private let state = Mutex(State())
     private let limit: Int
     private let sourceLimit: Int
+    private let rest: (any ConnectionRest)?
 
     /// - Parameters:
     ///   - limit: the maximum number of connections in total.
     ///   - sourceLimit: the maximum number of connections from one address.
-    package init(limit: Int, sourceLimit: Int = .max) {
+    ///   - rest: where idle connections are without a channel; nil if they always have one.
+    package init(limit: Int, sourceLimit: Int = .max, rest: (any ConnectionRest)? = nil) {
         self.limit = limit
         self.sourceLimit = sourceLimit
+        self.rest = rest
     }
 
     package var count: Int { state.withLock { $0.open.count } }
@@ -62,7 +72,8 @@ package final class OpenConnections: Sendable {
     /// Registers a connection. Returns nil when a limit is reached and no idle connection was found to close.
     /// - Parameter source: the client's address; nil where connections are not counted by address.
     package func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
-        let connection = OpenConnection(channel, source: source)
+        let connection = state.withLock { $0.connection() }
+        connection.open(on: channel, from: source)
         let (isAdmitted, leaving) = state.withLock { state -> (Bool, OpenConnection?) in
             var leaving: OpenConnection?
             switch state.room(for: source, limit: limit, sourceLimit: sourceLimit, now: connection.openedAt) {
@@ -75,24 +86,61 @@ package final class OpenConnections: Sendable {
             state.insert(connection)
             return (true, leaving)
         }
-        // The connection first finishes the response that it is still sending, if any.
-        leaving?.channel.pipeline.fireUserInboundEventTriggered(DrainEvent())
-        guard isAdmitted else { return nil }
-        FreedMemory.process.opened()
-        channel.closeFuture.whenComplete { [self] _ in
-            state.withLock { $0.remove(connection) }
-            FreedMemory.process.ended(1, on: channel.eventLoop)
+        if let leaving {
+            // The connection first finishes the response that it is still sending, if any.
+            if let channel = leaving.channel { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) } else { rest?.end(leaving) }
         }
+        guard isAdmitted else { return nil }
+        watch(connection, on: channel)
         return connection
     }
 
-    /// Notifies every connection to close after its current exchange.
+    private func watch(_ connection: OpenConnection, on channel: any Channel) {
+        FreedMemory.process.opened()
+        channel.closeFuture.whenComplete { [self] _ in
+            // A connection that rests has left its channel.
+            if connection.channel === channel { ended(connection) }
+            FreedMemory.process.ended(1, on: channel.eventLoop)
+        }
+    }
+
+    /// Notes that a connection has closed; no effect on one that has closed before.
+    package func ended(_ connection: OpenConnection) { state.withLock { $0.remove(connection) } }
+
+    /// Notes that a connection goes on without its channel, which is about to be closed.
+    /// - Returns: false if the connection is to close.
+    package func rests(_ connection: OpenConnection) -> Bool {
+        state.withLock { state in
+            guard connection.isOpen, !state.isDraining else { return false }
+            connection.channel = nil
+            return true
+        }
+    }
+
+    /// Notes that a connection has rested, and goes on with `channel`.
+    /// - Returns: false if the connection is to close, without an answer to what its client has sent.
+    package func resumes(_ connection: OpenConnection, on channel: any Channel) -> Bool {
+        let goesOn = state.withLock { state in
+            guard connection.isOpen, !state.isDraining else { return false }
+            connection.channel = channel
+            return true
+        }
+        if goesOn { watch(connection, on: channel) }
+        return goesOn
+    }
+
+    /// Notifies every connection to close after its current exchange. Those that rest are closed.
     package func drain() {
-        for channel in state.withLock({ $0.open.values.map(\.channel) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
+        let open = state.withLock { state in
+            state.isDraining = true
+            return Array(state.open.values)
+        }
+        for channel in open.compactMap(\.channel) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
+        rest?.endAll()
     }
 
     /// Closes every remaining connection.
     package func closeAll() {
-        for channel in state.withLock({ $0.open.values.map(\.channel) }) { channel.close(promise: nil) }
+        for connection in state.withLock({ Array($0.open.values) }) { connection.channel?.close(promise: nil) }
     }
 }

@@ -10,11 +10,20 @@ extension ConnectionService {
         switch role {
         case .socks: try pipeline.addHandler(SocksHandler(service: self, open: open))
         case .gateway(let gateway) where gateway.isSecure: try HandshakeHandler.beginListener(on: channel, service: self, open: open)
-        case .gateway:
-            try pipeline.addHandler(PriorKnowledgeHandler(service: self, open: open))
-            try installHTTP1(on: channel, open: open, wire: .plain)
+        case .gateway: try beginGateway(on: channel, open: open)
         case .proxy where engine.proxyPasswords != nil: try pipeline.addHandler(EncryptedProxyHandler(service: self, open: open))
         case .proxy, .intercepted, .transparent: try installHTTP1(on: channel, open: open, wire: .plain)
         }
+    }
+
+    private func beginGateway(on channel: any Channel, open: OpenConnection?) throws {
+        try channel.pipeline.syncOperations.addHandler(PriorKnowledgeHandler(service: self, open: open))
+        try installHTTP1(on: channel, open: open, wire: .plain)
+    }
+
+    /// Installs the handlers of a connection of HTTP/1 that has rested.
+    func resume(on channel: any Channel, open: OpenConnection, after past: RestingConnections.Past) throws {
+        if past.requests == 0, case .gateway = resolution.role { return try beginGateway(on: channel, open: open) }
+        try installHTTP1(on: channel, open: open, wire: .plain, after: past)
     }
 }

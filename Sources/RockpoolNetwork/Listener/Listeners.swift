@@ -13,12 +13,15 @@ package final class Listeners: Sendable {
     /// Upstream name → `host:port` of its gateway.
     package let gateways: [String: String]
     package let connections: OpenConnections
+    let resting: RestingConnections
     private let tunnels: OpenTunnels
     private let channels: [any Channel]
 
     private init(
-        proxy: String, gateways: [String: String], connections: OpenConnections, tunnels: OpenTunnels, channels: [any Channel]
+        proxy: String, gateways: [String: String], connections: OpenConnections, resting: RestingConnections, tunnels: OpenTunnels,
+        channels: [any Channel]
     ) {
+        self.resting = resting
         self.tunnels = tunnels
         self.proxy = proxy
         self.gateways = gateways
@@ -43,8 +46,9 @@ package final class Listeners: Sendable {
         let others = Self.others(of: configuration.proxy)
         let sockets = try inherited.matched(to: ["proxy"] + others.map(\.name) + doors.flatMap(\.upstreams).map(\.name))
         let limits = configuration.proxy.limits
+        let resting = RestingConnections()
         let connections = OpenConnections(
-            limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
+            limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress, rest: resting)
         let dialer = TunnelDialer(
             engine: engine, resolver: AddressResolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
         let relays = RelayPools(resolver: dialer.resolver)
@@ -54,8 +58,8 @@ package final class Listeners: Sendable {
         }
         engine.upstreams.onSilence { relays.endIdle(to: $0) }
         let opening = Opening(
-            settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
-            contexts: contexts,
+            settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, resting: resting,
+            logger: logger, contexts: contexts,
             dialer: dialer, relays: relays, descriptors: descriptors)
         var channels: [any Channel] = []
         do {
@@ -72,7 +76,7 @@ package final class Listeners: Sendable {
                 for upstream in door.upstreams { gateways[upstream.name] = channel.boundAddress(door.listen) }
             }
             return Listeners(
-                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections,
+                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, resting: resting,
                 tunnels: dialer.tunnels, channels: channels)
         } catch {
             for channel in channels { try? await channel.close() }
@@ -115,6 +119,7 @@ private struct Opening: Sendable {
     let ownPorts: OwnPorts
     let viaName: String
     let connections: OpenConnections
+    let resting: RestingConnections
     let logger: Logger
     let contexts: LeafContexts
     let dialer: TunnelDialer
@@ -124,6 +129,7 @@ private struct Opening: Sendable {
     func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
         guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
         let allowed = settings.allowedNetworks
+        let services = SharedServices { service(role: role, listener: $0) }
         do {
             let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.backlog, value: 1024)
@@ -138,7 +144,7 @@ private struct Opening: Sendable {
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .childChannelOption(.maxMessagesPerRead, value: 1)
-                .childChannelInitializer { channel in prepare(channel, role: role, allowed: allowed) }
+                .childChannelInitializer { channel in prepare(channel, role: role, allowed: allowed, services: services) }
             guard let socket else { return try await taken(bootstrap.bind(host: place.host, port: place.port).get()) }
             let channel = try await bootstrap.withBoundSocket(socket).get()
             guard channel.localAddress.flatMap({ IPAddress($0) })?.isLoopback == true || !allowed.isEmpty else {
@@ -163,7 +169,19 @@ private struct Opening: Sendable {
     /// clients share with no others, and are not distinguished by address.
     private var thisMachine: IPAddress? { settings.allow.isEmpty ? nil : IPAddress("127.0.0.1") }
 
-    private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) -> EventLoopFuture<Void> {
+    /// The service of the connections to one address of a listener.
+    private func service(role: ListenerRole, listener: SocketAddress?) -> ConnectionService {
+        ConnectionService(
+            engine: engine,
+            resolution: TargetResolution(
+                role: role, ports: dialer.ports, listener: listener.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "", ownPorts: ownPorts),
+            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, relays: relays, contexts: contexts,
+            connections: connections, resting: resting, logger: logger)
+    }
+
+    private func prepare(
+        _ channel: any Channel, role: ListenerRole, allowed: [CIDR], services: SharedServices
+    ) -> EventLoopFuture<Void> {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
         let isFromHere = if case .transparent = role { RedirectedConnection.isOfThisMachine(channel) } else { false }
         guard let peer, isFromHere || allowed.admits(peer),
@@ -172,14 +190,11 @@ private struct Opening: Sendable {
             channel.close(promise: nil)
             return channel.eventLoop.makeSucceededVoidFuture()
         }
-        let service = ConnectionService(
-            engine: engine,
-            resolution: TargetResolution(
-                role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "",
-                ownPorts: ownPorts),
-            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, relays: relays,
-            contexts: contexts, logger: logger)
-        if case .transparent = role { return RedirectedConnection.begin(on: channel, service: service, open: open) }
+        if case .transparent = role {
+            let service = service(role: role, listener: channel.localAddress)
+            return RedirectedConnection.begin(on: channel, service: service, open: open)
+        }
+        let service = services.service(at: channel.localAddress)
         return channel.eventLoop.makeCompletedFuture { try service.begin(on: channel, role: role, open: open) }
     }
 }

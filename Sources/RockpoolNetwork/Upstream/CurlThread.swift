@@ -1,5 +1,6 @@
 // The thread that owns every libcurl handle and passes epoll's events to `curl_multi_socket_action` (docs/architecture.md#parts).
 import CCurl
+import CEpoll
 import Foundation
 import Glibc
 import Logging

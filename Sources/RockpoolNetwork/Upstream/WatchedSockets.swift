@@ -1,5 +1,6 @@
 // The sockets in the epoll set of the libcurl thread (epoll_ctl(2)).
 import CCurl
+import CEpoll
 import Glibc
 
 /// The sockets that are watched, and for what.

@@ -2,6 +2,7 @@
 import NIOCore
 import NIOEmbedded
 import RockpoolCore
+import Synchronization
 import Testing
 
 @testable import RockpoolEngine
@@ -59,8 +60,9 @@ struct OpenConnectionsTests {
         for connection in [second, third] { connection.noteWork() }
         try #expect(open.admit(channel(), from: mine) == nil, "one past the limit while all connections are at work")
         try #expect(open.admit(channel(), from: theirs) != nil && open.admit(channel()) != nil)
-        second.channel.close(promise: nil)
-        (second.channel as? EmbeddedChannel)?.embeddedEventLoop.run()
+        let leaving = try #require(second.channel as? EmbeddedChannel)
+        leaving.close(promise: nil)
+        leaving.embeddedEventLoop.run()
         try #expect(open.admit(channel(), from: mine) != nil, "the closed connection has freed a place")
     }
 
@@ -85,6 +87,34 @@ struct OpenConnectionsTests {
         #expect(open.admit(second) != nil)
     }
 
+    /// A connection that rests counts although its channel is closed, is closed at a limit, and gets another channel.
+    @Test func oneThatRestsCounts() throws {
+        let rest = Rest()
+        let open = OpenConnections(limit: 2, rest: rest)
+        let (first, again) = (try channel(), try channel())
+        let connection = try #require(open.admit(first))
+        func rests(on channel: EmbeddedChannel) throws {
+            #expect(open.rests(connection))
+            try channel.close().wait()
+            channel.embeddedEventLoop.run()
+        }
+        try rests(on: first)
+        #expect(open.count == 1 && connection.isOpen)
+        #expect(open.resumes(connection, on: again))
+        try rests(on: again)
+        try #require(open.admit(channel())).noteWork()
+        #expect(try open.admit(channel()) != nil)
+        #expect(rest.ended.withLock { $0 } == [ObjectIdentifier(connection)] && open.count == 2)
+        #expect(try !open.resumes(connection, on: channel()), "it was closed for another")
+    }
+
+    @Test func noneRestsInADrain() throws {
+        let open = OpenConnections(limit: 2)
+        let connection = try #require(open.admit(channel()))
+        open.drain()
+        #expect(!open.rests(connection))
+    }
+
     @Test func closeAllClosesEverything() throws {
         let open = OpenConnections(limit: 9)
         let channels = try (0..<3).map { _ in try channel() }
@@ -93,6 +123,14 @@ struct OpenConnectionsTests {
         for channel in channels { channel.embeddedEventLoop.run() }
         #expect(channels.allSatisfy { !$0.isActive } && open.count == 0)
     }
+}
+
+/// Records what it is told to close.
+private final class Rest: ConnectionRest {
+    let ended = Mutex<[ObjectIdentifier]>([])
+
+    func end(_ connection: OpenConnection) { ended.withLock { $0.append(ObjectIdentifier(connection)) } }
+    func endAll() {}
 }
 
 /// Closes its channel when told to drain, like an idle connection.

@@ -28,7 +28,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     var timer: DeadlineTimer
     private var writeProgress: WriteProgress
     private var parseFailure: Refusal?
-    var requests = 0
+    var requests: Int
     /// True if the client is on this machine; nil before the first request.
     private var knownClientLocal: Bool?
     /// The plain request with the head that the decoder receives next.
@@ -48,12 +48,18 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     /// True if the current request opens a tunnel: bytes after it belong to the tunnel.
     var opensTunnel = false
 
-    /// - Parameter plain: The request of a stream, if it is a plain one.
+    /// - Parameters:
+    ///   - past: of a connection that has rested.
+    ///   - plain: the request of a stream, if it is a plain one.
     init(
-        service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil, plain: PlainCopy? = nil
+        service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, past: RestingConnections.Past? = nil,
+        backlog: StreamBacklog? = nil, plain: PlainCopy? = nil
     ) {
+        requests = past?.requests ?? 0
         (self.service, self.open, self.wire, self.backlog, arriving) = (service, open, wire, backlog, plain)
-        timer = DeadlineTimer(timeouts: service.timeouts, bodyRate: service.limits.bodyRate)
+        timer = DeadlineTimer(
+            timeouts: service.timeouts, bodyRate: service.limits.bodyRate,
+            rest: wire == .plain && open != nil ? past?.patience ?? RestingConnections.patience : nil)
         writeProgress = WriteProgress(isStream: wire == .stream)
     }
 
@@ -390,6 +396,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     }
 
     func timerFired() {
+        if let context, timer.isToRest(), rests(context: context) { return }
         guard let context, let phase = timer.passedPhase(for: self, on: context.eventLoop) else { return }
         switch phase {
         case .head where !isLeaving:

@@ -22,6 +22,9 @@ final class PriorKnowledgeHandler: ChannelInboundHandler, RemovableChannelHandle
     private var isSwitching = false
     private var timer: Scheduled<Void>?
 
+    /// True if it keeps no bytes of the client.
+    var isEmpty: Bool { held.readableBytes == 0 }
+
     init(service: ConnectionService, open: OpenConnection?) { (self.service, self.open) = (service, open) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -39,7 +39,7 @@ extension ConnectionService {
         case .right: return .admitted
         case .limited(let seconds): return .refused(tooMany(seconds))
         case .unproved:
-            return .open { await Self.isRight(given, from: address, passwords) ? nil : challenge }
+            return .open { await Self.isRight(given, from: address, passwords) ? nil : self.challenge }
         }
     }
 
