@@ -121,6 +121,9 @@ package final class Engine: Sendable {
     package var configuration: Configuration { active.configuration }
     package var routes: RouteTable { active.routes }
 
+    /// Notes that the connections of everything that is still under way are closed now, at a stop.
+    package func cutOff() { writes.traces.cutOff() }
+
     /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
     package func reconfigure(_ configuration: Configuration) {
         active.replace(by: configuration)

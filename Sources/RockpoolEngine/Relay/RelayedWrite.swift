@@ -71,7 +71,7 @@ package final class RelayedWrite: Sendable {
 
     /// Ends a write that was sent, because its client has left: its effect is not known, so that what is stored counts as older.
     package func abandon() {
-        end()
+        trace.withLock { writes.traces.abandon(&$0) }
         Task { [writes, rule] in await writes.reads.updates.invalidate(after: ResponseHead(status: 200), to: rule.passed.received) }
     }
 

@@ -10,6 +10,7 @@ final class LiveTraces: Sendable {
     private let logger: Logger
     /// True while live writes cannot be recorded.
     private let isFailing = Atomic(false)
+    private let isCutOff = Atomic(false)
 
     init(data: DataStore, logger: Logger) {
         self.data = data
@@ -44,6 +45,16 @@ final class LiveTraces: Sendable {
                 answer(nil)
             }
         }
+    }
+
+    /// Notes that the server closes the connections of what is still under way: from now on their clients have not left, they were left.
+    func cutOff() { isCutOff.store(true, ordering: .relaxed) }
+
+    /// Ends the record of a write whose client has left, so that `trace` is nil. Of a write that was cut off it stays, and makes the write
+    /// uncertain at the next start.
+    func abandon(_ trace: inout LiveWriteTrace?) {
+        if !isCutOff.load(ordering: .relaxed) { end(trace) }
+        trace = nil
     }
 
     /// Ends a record, because the client gets an answer. No effect if the write was queued.

@@ -109,7 +109,10 @@ extension WritePipeline {
             guard failure.kind != .cancelled else {
                 body.discard()
                 // Its effect is not known.
-                if failure.sent != .no { await reads.updates.invalidate(after: ResponseHead(status: 200), to: context.request) }
+                if failure.sent != .no {
+                    traces.abandon(&draft.trace)
+                    await reads.updates.invalidate(after: ResponseHead(status: 200), to: context.request)
+                }
                 return context.unanswered(failure, offlineMiss: false)
             }
             draft.operation.note(

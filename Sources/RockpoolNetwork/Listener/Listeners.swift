@@ -16,11 +16,13 @@ package final class Listeners: Sendable {
     let resting: RestingConnections
     private let tunnels: OpenTunnels
     private let channels: [any Channel]
+    private let engine: Engine
 
     private init(
         proxy: String, gateways: [String: String], connections: OpenConnections, resting: RestingConnections, tunnels: OpenTunnels,
-        channels: [any Channel]
+        channels: [any Channel], engine: Engine
     ) {
+        self.engine = engine
         self.resting = resting
         self.tunnels = tunnels
         self.proxy = proxy
@@ -77,7 +79,7 @@ package final class Listeners: Sendable {
             }
             return Listeners(
                 proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, resting: resting,
-                tunnels: dialer.tunnels, channels: channels)
+                tunnels: dialer.tunnels, channels: channels, engine: engine)
         } catch {
             for channel in channels { try? await channel.close() }
             throw error
@@ -101,6 +103,7 @@ package final class Listeners: Sendable {
         while connections.count > 0, ContinuousClock.now < deadline {
             guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { break }
         }
+        engine.cutOff()
         connections.closeAll()
     }
 }

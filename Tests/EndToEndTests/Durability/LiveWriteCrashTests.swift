@@ -43,16 +43,16 @@ import Testing
         await listener.stop()
     }
 
-    /// Sends a write whose answer never comes, and kills the server when the upstream has it.
+    /// Sends a write whose answer never comes, and kills the server, or stops it, when the upstream has it.
     private func kill(
         _ server: ServerProcess, during method: String, _ path: String, fields: [String] = [], body: String = #"{"title":"tide"}"#,
-        at origin: Origin
+        at origin: Origin, stops: Bool = false
     ) async throws {
         let count = origin.writes.count
         async let reply = Curl.send(
             method, "http://\(server.gateway)\(path)", fields: ["Content-Type: application/json", "Expect:"] + fields, body: body)
         try await eventually("the write at its upstream", pace: .milliseconds(5)) { origin.writes.count > count }
-        try await server.kill()
+        if stops { try await #expect(server.stop() == .exit(0)) } else { try await server.kill() }
         let ended = try await reply
         #expect(ended.status == 0)
     }
@@ -78,6 +78,36 @@ import Testing
             #expect(origin.keys("POST").count == 1)
             #expect(try await server.command("outbox", "discard", id).status == 0)
             #expect(try await server.operations("uncertain").isEmpty)
+        }
+    }
+
+    /// A stop waits 5 s for what is under way, and then closes its connection. The second write of a kind is relayed.
+    @Test(arguments: [false, true]) func aWriteThatAStopCutsOffIsUncertain(isRelayed: Bool) async throws {
+        try await with { origin, server in
+            origin.isSilent.withLock { $0 = false }
+            let url = "http://\(server.gateway)/silent"
+            for _ in 0..<(isRelayed ? 4 : 0) {
+                #expect(try await Curl.send("POST", url, fields: ["Content-Type: application/json", "Expect:"], body: "{}").status == 201)
+            }
+            origin.isSilent.withLock { $0 = true }
+            try await kill(server, during: "POST", "/silent", at: origin, stops: true)
+            try await server.start()
+            let listed = try await server.operations()
+            #expect(listed.map { $0["state"]?.string } == ["uncertain"] && listed.first?["reason"] == "crashed")
+            try #expect(listed.first?["idempotencyKey"]?.string == #require(origin.keys("POST").last))
+        }
+    }
+
+    /// A client that leaves by itself does not expect the write to be kept.
+    @Test func aWriteWhoseClientHasLeftIsForgotten() async throws {
+        try await with { origin, server in
+            let reply = try await Curl.send(
+                "POST", "http://\(server.gateway)/silent", fields: ["Content-Type: application/json"], body: "{}",
+                options: ["--max-time", "1"])
+            #expect(reply.status == 0 && origin.keys("POST").count == 1)
+            try await #expect(server.stop() == .exit(0))
+            try await server.start()
+            #expect(try await server.operations().isEmpty)
         }
     }
 
