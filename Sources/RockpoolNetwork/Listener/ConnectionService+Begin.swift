@@ -1,4 +1,4 @@
-// The beginning of a connection at each kind of listener.
+// The beginning of a connection at each kind of listener, and after a rest.
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
@@ -21,7 +21,11 @@ extension ConnectionService {
         try installHTTP1(on: channel, open: open, wire: .plain)
     }
 
-    /// Installs the handlers of a connection of HTTP/1 that has rested.
+}
+
+extension ConnectionService: RestingService {
+    var idleLimit: TimeAmount { .milliseconds(timeouts.idle.milliseconds) }
+
     func resume(on channel: any Channel, open: OpenConnection, after past: RestingConnections.Past) throws {
         if past.requests == 0, case .gateway = resolution.role { return try beginGateway(on: channel, open: open) }
         try installHTTP1(on: channel, open: open, wire: .plain, after: past)

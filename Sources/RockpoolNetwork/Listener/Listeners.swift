@@ -174,10 +174,9 @@ private struct Opening: Sendable {
 
     /// The service of the connections to one address of a listener.
     private func service(role: ListenerRole, listener: SocketAddress?) -> ConnectionService {
-        ConnectionService(
-            engine: engine,
-            resolution: TargetResolution(
-                role: role, ports: dialer.ports, listener: listener.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "", ownPorts: ownPorts),
+        let name = listener.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? ""
+        return ConnectionService(
+            engine: engine, resolution: TargetResolution(role: role, ports: dialer.ports, listener: name, ownPorts: ownPorts),
             timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, relays: relays, contexts: contexts,
             connections: connections, resting: resting, logger: logger)
     }

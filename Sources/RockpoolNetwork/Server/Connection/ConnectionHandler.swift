@@ -396,7 +396,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     }
 
     func timerFired() {
-        if let context, timer.isToRest(), rests(context: context) { return }
+        if let context, timer.isToRest(), IdleConnection(connection: self, channel: context.channel).rests(context: context) { return }
         guard let context, let phase = timer.passedPhase(for: self, on: context.eventLoop) else { return }
         switch phase {
         case .head where !isLeaving:

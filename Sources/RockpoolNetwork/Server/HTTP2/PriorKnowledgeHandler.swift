@@ -22,9 +22,6 @@ final class PriorKnowledgeHandler: ChannelInboundHandler, RemovableChannelHandle
     private var isSwitching = false
     private var timer: Scheduled<Void>?
 
-    /// True if it keeps no bytes of the client.
-    var isEmpty: Bool { held.readableBytes == 0 }
-
     init(service: ConnectionService, open: OpenConnection?) { (self.service, self.open) = (service, open) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -39,6 +36,10 @@ final class PriorKnowledgeHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     private func wait(context: ChannelHandlerContext) {
+        if let connection = try? context.pipeline.syncOperations.handler(type: ConnectionHandler.self), let its = connection.context {
+            // The client has begun, and has the time for a head.
+            connection.enter(.head, context: its)
+        }
         if timer == nil, held.readableBytes >= Self.preface.count {
             let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
             timer = context.eventLoop.scheduleTask(in: Self.patience) { me.value.0.passOn(context: me.value.1) }

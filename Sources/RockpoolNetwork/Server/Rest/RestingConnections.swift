@@ -4,7 +4,6 @@ import Dispatch
 import Glibc
 import NIOCore
 import NIOPosix
-import RockpoolCore
 import RockpoolEngine
 import Synchronization
 
@@ -27,14 +26,14 @@ final class RestingConnections: ConnectionRest, Sendable {
     struct Guest {
         let connection: OpenConnection
         let socket: CInt
-        let service: ConnectionService
+        let service: any RestingService
         let loop: any EventLoop
         let requests: Int
         /// Since when it is idle.
         let since: NIODeadline
 
         /// When it has been idle for too long.
-        fileprivate var deadline: NIODeadline { since + .milliseconds(service.timeouts.idle.milliseconds) }
+        fileprivate var deadline: NIODeadline { since + service.idleLimit }
 
         /// A client that asks again and again with pauses keeps its channel, because a new one for each request costs more than the request.
         fileprivate var past: Past {
