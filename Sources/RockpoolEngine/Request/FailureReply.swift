@@ -18,7 +18,9 @@ extension RequestContext {
             }
         trace.verdict = .failed
         trace.record(.refused(problem: type.rawValue))
-        return Reply(failed: failure, as: type, origin: request.origin, upstream: plan.upstream, trace: &trace)
+        var reply = Reply(failed: failure, as: type, origin: request.origin, upstream: plan.upstream, trace: &trace)
+        if request.isOfEventSource, type != .forbiddenTarget { reply.isWithheld = true }
+        return reply
     }
 
     /// Records the failure for `Proxy-Status`.

@@ -52,6 +52,19 @@ import Testing
         }
     }
 
+    /// A page's `EventSource` asks again after a broken connection only; other programs get the document.
+    @Test func anEventSourceMayAskAgain() async throws {
+        try await World.with { world in
+            await world.goOffline()
+            let accept = ["Accept: text/event-stream"]
+            try await #expect(world.send("GET", "/v1/notes/2", fields: accept).status == 504)
+            for field in ["Sec-Fetch-Mode: cors", "Referer: http://localhost/page", "Origin: http://localhost"] {
+                let broken = try await world.send("GET", "/v1/notes/2", fields: accept + [field])
+                #expect(broken.status == 0 && broken.exit == 52, "\(field): \(broken.exit) \(broken.heads)")
+            }
+        }
+    }
+
     @Test(arguments: [[], ["--http2-prior-knowledge"]]) func aMissMayCloseTheConnection(options: [String]) async throws {
         try await World.with(upstream: ["on_miss": "close"]) { world in
             try await #expect(world.send("GET", "/v1/notes/1", options: options).status == 200)

@@ -28,6 +28,8 @@ extension HTTPField.Name {
     package static let preferenceApplied = listed("Preference-Applied")
     /// RFC 9111 §5.4; deprecated.
     package static let pragma = listed("Pragma")
+    /// Fetch Metadata Request Headers §2.2 (W3C).
+    package static let secFetchMode = listed("Sec-Fetch-Mode")
     /// Fetch Metadata Request Headers §2.3 (W3C).
     package static let secFetchSite = listed("Sec-Fetch-Site")
     /// Private Network Access §3.1 (W3C).
