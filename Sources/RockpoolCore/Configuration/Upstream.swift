@@ -103,6 +103,14 @@ package enum IdentityRule: Hashable, Sendable {
     case auto, single
     case header(String)
     case cookie(String)
+
+    /// True if one field or cookie names the client, so that its other cookies may change.
+    package var isByOneValue: Bool {
+        switch self {
+        case .auto, .single: false
+        case .header, .cookie: true
+        }
+    }
 }
 
 /// The answer to a request that neither the upstream nor the cache can answer: a problem document, or a closed connection as without a proxy.

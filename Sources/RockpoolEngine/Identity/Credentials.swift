@@ -29,7 +29,7 @@ package final class Credentials: Sendable {
         /// The principal of each credential that the upstream has accepted, by the credential's name.
         var folds: OrderedDictionary<String, ProvedCredential> = [:]
 
-        /// The secret fields beside `Authorization` of queued writes, by their names.
+        /// The secret fields that queued writes have for themselves, by their names.
         var beside: OrderedDictionary<String, (principal: String, fields: HTTPFields)> = [:]
         /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
@@ -174,8 +174,8 @@ package final class Credentials: Sendable {
         }
     }
 
-    /// Keeps the secret fields that a request with a write to be queued has beside `Authorization`: the write is sent with these, and with no
-    /// other user's. In memory only, of the last 4,000 writes with fields of their own.
+    /// Keeps the secret fields that a request with a write to be queued has beside what names its identity: the write is sent with these, and
+    /// not with those of another request. In memory only, of the last 4,000 writes with fields of their own.
     /// - Returns: their name, which is kept with the write; nil without any.
     func keepBeside(_ identity: Identity, of request: RequestHead) -> String? {
         guard let principal = identity.principal, case let fields = identity.beside, !fields.isEmpty else { return nil }
@@ -190,6 +190,9 @@ package final class Credentials: Sendable {
 
     /// Returns the fields that `keepBeside` has named so; none after a restart.
     func beside(_ name: String) -> HTTPFields { state.withLock { $0.beside[name]?.fields ?? [:] } }
+
+    /// Forgets the fields that `keepBeside` has named so, because they were refused.
+    func forgetBeside(_ name: String) { state.withLock { _ = $0.beside.removeValue(forKey: name) } }
 
     /// Returns the live credential of a principal: received since the start, or sealed.
     package func live(of principal: String) -> HTTPFields? { state.withLock { $0.live[$0.resolved(principal)]?.secrets } }

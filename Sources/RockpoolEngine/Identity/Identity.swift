@@ -15,6 +15,8 @@ package struct Identity: Hashable, Sendable {
     /// True if `Authorization` alone names it: several users may be behind one, told apart by their cookies, as on a site with a password for
     /// all of it.
     package var isByAuthorization = false
+    /// True if the upstream's rule names it by one field or cookie: its requests may differ in their other cookies.
+    package private(set) var isByRule = false
     /// Names of the fields with a signature of this request alone, which stay with it and serve no other.
     package var signature: Set<HTTPField.Name> = []
 
@@ -26,13 +28,19 @@ package struct Identity: Hashable, Sendable {
     }
 
     /// An identity named by the upstream's rule.
-    init(_ name: String, _ secrets: HTTPFields) { self.init(partition: name, principal: name, secrets: secrets) }
+    init(_ name: String, _ secrets: HTTPFields) {
+        self.init(partition: name, principal: name, secrets: secrets)
+        isByRule = true
+    }
 
     /// The secret fields that send operations: those that name it, or all if no field alone does.
     var sending: HTTPFields { isByAuthorization ? HTTPFields(secrets.filter { $0.name == .authorization }) : secrets }
 
     /// The secret fields of this request alone.
-    var beside: HTTPFields { isByAuthorization ? HTTPFields(secrets.filter { $0.name != .authorization }) : [:] }
+    var beside: HTTPFields {
+        if isByAuthorization { return HTTPFields(secrets.filter { $0.name != .authorization }) }
+        return isByRule ? HTTPFields(secrets.filter { $0.name == .cookie }) : [:]
+    }
 
     /// Returns `fields` without secrets, as they may be written to disk.
     package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields {

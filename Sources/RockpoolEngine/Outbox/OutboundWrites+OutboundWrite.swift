@@ -75,8 +75,10 @@ extension OutboundWrites {
                 disposition: Disposition(
                     state: .parked, reason: .auth, countsAsAnswered: false, detail: "its identity has shown no live credential"))
         }
-        // Cookies are those it came with, never those of another user behind the same `Authorization`.
-        return HTTPFields(Array(secrets) + (operation.request.fields[.rockpoolCredential].map { Array(credentials.beside($0)) } ?? []))
+        guard let name = operation.request.fields[.rockpoolCredential] else { return secrets }
+        // Cookies are those it came with, not those of another request of the same identity.
+        let own = credentials.beside(name)
+        return HTTPFields(secrets.filter { !own.contains($0.name) } + Array(own))
     }
 
     /// Replaces every local id by its server id. Fails when one is unmapped, so that no byte of a local id reaches an upstream (P5).

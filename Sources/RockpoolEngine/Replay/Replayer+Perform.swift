@@ -127,13 +127,22 @@ extension Replayer {
         }
     }
 
+    /// True if another credential may be answered otherwise.
+    private static func refusesCredential(_ answer: ResponseHead) -> Bool { [401, 402, 403, 407, 419].contains(answer.status) }
+
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
     private func heed(_ change: inout Disposition, sending: SentAttempt) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = active.routes.upstream(named: operation.upstream)
         else { return }
-        if change.state == .delivered {
+        let hasOwn = upstream.identity.isByOneValue && operation.request.fields.contains(.rockpoolCredential)
+        // Its own cookies replace no newer ones.
+        if change.state == .delivered, !hasOwn || !credentials.isProved(principal) {
             await renewal.prove(credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
+        }
+        if hasOwn, Self.refusesCredential(answer) || change.reason == .auth {
+            // The next attempt has the newest cookies of its identity.
+            if let name = operation.request.fields[.rockpoolCredential] { credentials.forgetBeside(name) }
         }
         guard change.state == .parked, change.reason == .auth else { return }
         // The previous attempt was refused with the same status, so a newer credential does not help either.

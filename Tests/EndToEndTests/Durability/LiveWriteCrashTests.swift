@@ -98,19 +98,6 @@ import Testing
         }
     }
 
-    /// A client that leaves by itself does not expect the write to be kept.
-    @Test func aWriteWhoseClientHasLeftIsForgotten() async throws {
-        try await with { origin, server in
-            let reply = try await Curl.send(
-                "POST", "http://\(server.gateway)/silent", fields: ["Content-Type: application/json"], body: "{}",
-                options: ["--max-time", "1"])
-            #expect(reply.status == 0 && origin.keys("POST").count == 1)
-            try await #expect(server.stop() == .exit(0))
-            try await server.start()
-            #expect(try await server.operations().isEmpty)
-        }
-    }
-
     @Test func itHoldsItsLane() async throws {
         try await with(["idempotency": ["max_processing": "400ms"]]) { origin, server in
             try await kill(server, during: "POST", "/silent", at: origin)

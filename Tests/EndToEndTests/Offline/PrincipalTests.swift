@@ -87,6 +87,31 @@ import Testing
         }
     }
 
+    // MARK: cookies beside the one that names the client
+
+    /// With `cookie:sid` a queued write has the cookies that it came with: another may name a tenant, or belong to a token in its body. Once
+    /// they are refused, it has the newest.
+    @Test(arguments: [200, 401, 403]) func aQueuedWriteKeepsItsOwnCookies(status: Int) async throws {
+        let play: PlayedSite.Play = { asked in
+            .text("", status: asked.method == "POST" && asked["cookie"]?.contains("org=2") == true ? status : 200)
+        }
+        try await PlayedWorld.with(upstream: ["identity": "cookie:sid"], play) { world in
+            for org in [1, 2, 1] { try await #expect(world.get("/page", ["Cookie: sid=ann; org=\(org)"]).status == 200) }
+            try await #expect(world.server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "notes"]).status < 300)
+            var ids: [String] = []
+            for org in [2, 1, 2] {
+                let reply = try await world.send("POST", "/note/\(ids.count)", fields: ["Cookie: sid=ann; org=\(org)"], body: "for \(org)")
+                ids.append(try #require(reply["rockpool-operation"], "\(reply.status)"))
+            }
+            try await #expect(world.server.change("PUT", "/v1/network", ["mode": "auto", "upstream": "notes"]).status < 300)
+            for id in ids { _ = try await world.server.operation(id, reaching: "delivered") }
+            let sent = world.site.asked.filter { $0.method == "POST" }.map { "\($0.body) in \($0["cookie"] ?? "")" }
+            let (two, one) = ("for 2 in sid=ann; org=2", "for 1 in sid=ann; org=1")
+            #expect(sent.filter { $0 == one }.count == 1 && sent.contains(two), "\(sent)")
+            #expect(sent.contains("for 2 in sid=ann; org=1") == (status != 200), "\(sent)")
+        }
+    }
+
     // MARK: users behind one Authorization
 
     private static let gate = "Authorization: Basic c2l0ZTpwYXNz"
