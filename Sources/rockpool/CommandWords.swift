@@ -8,6 +8,12 @@ struct CommandWords {
     /// A word in the place of a command that names none; nil without one.
     private(set) var unknown: String?
     private var candidates: [String] = []
+    /// Words that stand for no command, and what does what they say.
+    private static let elsewhere = [
+        "why": "rockpool cache explain URL (a response), or rockpool outbox show ID (a write)", "explain": "rockpool cache explain URL",
+        "ls": "rockpool cache ls, or rockpool outbox ls", "purge": "rockpool cache rm", "queue": "rockpool outbox",
+        "start": "rockpool serve", "log": "rockpool tail, or rockpool sync log",
+    ]
 
     init(_ arguments: some Sequence<String>) {
         var words = Array(arguments)
@@ -35,6 +41,7 @@ struct CommandWords {
             Nearest.distance(from: unknown, to: near) <= max(1, unknown.count / 3) || near.hasPrefix(unknown) ? near : nil
         }
         let head = "no command \"\(unknown.prefix(40))\""
+        if path.count == 1, let other = Self.elsewhere[unknown] { return "\(head); did you mean: \(other)" }
         if let nearest { return "\(head); did you mean: \((path + [nearest]).joined(separator: " "))" }
         return "\(head) in \(path.joined(separator: " ")); there are \(candidates.joined(separator: ", "))"
     }

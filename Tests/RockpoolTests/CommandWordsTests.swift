@@ -11,6 +11,7 @@ import Testing
             ("", nil),
             ("help outbox", nil), ("statsu", "did you mean: rockpool stat"), ("outbox lst", "did you mean: rockpool outbox ls"),
             ("help conflicts resove", "did you mean: rockpool conflicts resolve"), ("frobnicate", "in rockpool; there are serve, init"),
+            ("why https://a/", "did you mean: rockpool cache explain URL (a response)"), ("outbox why", "in rockpool outbox; there are ls"),
             ("cache prefech x", "did you mean: rockpool cache prefetch"),
         ] as [(String, String?)])
     func aMistypedCommandIsAnsweredWithTheNearest(_ line: String, _ expected: String?) {

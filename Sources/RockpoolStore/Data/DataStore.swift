@@ -66,14 +66,22 @@ package final class DataStore: Sendable {
         return size == 0 && FileStatus.of("\(directory)/install-key") != nil
     }
 
+    /// Returns true if there is no database in a directory that was in use, or an empty one.
+    package static func lacksDatabase(in directory: String) -> Bool {
+        isLost(in: directory)
+            || FileStatus.of("\(directory)/data.sqlite") == nil && FileStatus.of(LiveWriteFile.path(directory)) != nil
+    }
+
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
     /// After a crash every operation in flight, and every live write that was under way, becomes `uncertain`, reason `crashed`: it may have
     /// been sent.
-    /// - Parameter outbox: nil to keep the outbox where it is, without taking part in a fleet.
-    /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
+    /// - Parameters:
+    ///   - outbox: nil to keep the outbox where it is, without taking part in a fleet.
+    ///   - mayBeginAnew: false to refuse a directory that was in use and has no database, instead of a warning.
+    /// - Throws: `.lost` then; `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
-        directory: String, settings: StorageSettings, outbox: OutboxSettings? = OutboxSettings(),
+        directory: String, settings: StorageSettings, outbox: OutboxSettings? = OutboxSettings(), mayBeginAnew: Bool = true,
         clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(DataStoreError) -> DataStore {
         let path = "\(directory)/data.sqlite"
@@ -88,8 +96,9 @@ package final class DataStore: Sendable {
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")
             let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
-            if isLost(in: directory) { throw DataStoreError.lost(path: path) }
-            if FileStatus.of(path) == nil, FileStatus.of(LiveWriteFile.path(directory)) != nil {
+            let isLacking = lacksDatabase(in: directory)
+            if isLost(in: directory) || isLacking && !mayBeginAnew { throw DataStoreError.lost(path: path) }
+            if isLacking {
                 logger.warning(
                     "there is no data.sqlite, although this directory was in use: the outbox is empty", metadata: ["path": "\(path)"])
             }

@@ -40,7 +40,7 @@ enum OfflineCleanup {
         let logger = Logger(label: "rockpool", level: .error)
         let data = try await StartFailure.naming {
             try DataStore.open(
-                directory: storage.stateDir, settings: storage, outbox: nil, clock: WallClock.now, logger: logger)
+                directory: storage.stateDir, settings: storage, outbox: nil, mayBeginAnew: false, clock: WallClock.now, logger: logger)
         }
         let cache = try await StartFailure.naming {
             try CacheStore.open(

@@ -109,7 +109,7 @@ struct Examination {
             guard access(path, W_OK | X_OK) == 0 else {
                 return .fail(name, detail: "\(path) cannot be written", advice: "make the user that runs the server its owner")
             }
-            if name == "state_dir", DataStore.isLost(in: path) {
+            if name == "state_dir", DataStore.lacksDatabase(in: path) {
                 return .fail(
                     name, detail: "\(path)/data.sqlite is missing or empty, but the directory was in use",
                     advice: "restore it from a backup, or, to begin with an empty outbox, move it and blobs/ elsewhere")

@@ -19,7 +19,7 @@ enum StoppedServer {
         SQLiteTemporaries.keep(in: storage)
         let (data, cache) = try await StartFailure.naming {
             let data = try DataStore.open(
-                directory: storage.stateDir, settings: storage, outbox: nil, clock: WallClock.now, logger: logger)
+                directory: storage.stateDir, settings: storage, outbox: nil, mayBeginAnew: false, clock: WallClock.now, logger: logger)
             return (
                 data,
                 try CacheStore.open(

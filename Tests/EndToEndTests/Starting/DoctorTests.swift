@@ -42,6 +42,14 @@ import Testing
         #expect(truncate("\(server.stateDirectory)/data.sqlite", 0) == 0)
         let found = try await examine(server)
         #expect(found.status == 1 && found.results["state_dir"] == "fail", "\(found)")
+        // Nor does a command that opens the stores begin anew, so that the next start would tell nothing.
+        #expect(unlink("\(server.stateDirectory)/data.sqlite") == 0)
+        try await #expect(examine(server).results["state_dir"] == "fail")
+        for words in [["cache", "ls"], ["storage-cleanup"]] {
+            let command = try await server.command(words)
+            #expect(command.status != 0 && command.errors.contains("data.sqlite is missing"), "\(words): \(command.errors)")
+        }
+        #expect(access("\(server.stateDirectory)/data.sqlite", F_OK) != 0)
     }
 
     /// A gateway sends the origin's name, and with it a signature for the gateway's name is wrong.
