@@ -8,10 +8,10 @@ struct CommandWords {
     /// A word in the place of a command that names none; nil without one.
     private(set) var unknown: String?
     private var candidates: [String] = []
-    /// Words that stand for no command, and what does what they say.
+    /// Words that name no command, and the commands that are meant.
     private static let elsewhere = [
         "why": "rockpool cache explain URL (a response), or rockpool outbox show ID (a write)", "explain": "rockpool cache explain URL",
-        "ls": "rockpool cache ls, or rockpool outbox ls", "purge": "rockpool cache rm", "queue": "rockpool outbox",
+        "ls": "rockpool cache ls, or rockpool outbox ls", "purge": "rockpool cache purge", "queue": "rockpool outbox",
         "start": "rockpool serve", "log": "rockpool tail, or rockpool sync log",
     ]
 
