@@ -84,17 +84,21 @@ final class Pusher: Sendable {
     func deliver(_ batch: Batch) async -> Outcome {
         var leased: [QueuedWrite] = []
         var members: [JSONValue] = []
+        // Of the batch; operations with others, such as the cookies of another user behind one `Authorization`, are sent alone.
+        var secrets: HTTPFields?
         for id in batch.operations.map(\.id) {
             do {
                 guard var taken = try await data.lease(id: id, now: now()) else { continue }
                 do throws(DispatchBlocked) {
                     let outgoing = try await outbound.outgoing(taken, to: batch.upstream)
                     taken.request = outgoing.head
-                    if let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
+                    let own = credentials.identity(of: taken.request, rule: batch.upstream.identity).secrets
+                    if secrets ?? own == own, let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
                         let member = BatchPush.member(taken, body: bytes)
                     {
                         leased.append(taken)
                         members.append(member)
+                        secrets = own
                     } else {
                         sendAlone(id)
                         await giveBack(taken, as: Disposition(state: .pending, nextAttemptAt: now(), countsAsAnswered: false))
@@ -107,9 +111,10 @@ final class Pusher: Sendable {
                 sendAlone(id)
             }
         }
-        guard let first = leased.first else { return Outcome() }
+        if leased.isEmpty { return Outcome() }
         let sentAt = now()
-        let (outcome, body) = await send(head(of: batch, as: first), body: BatchPush.body(of: members), operations: leased, batch: batch)
+        let head = head(of: batch, with: secrets ?? [:])
+        let (outcome, body) = await send(head, body: BatchPush.body(of: members), operations: leased, batch: batch)
         var result = Outcome()
         for operation in leased { await record(operation, after: outcome, body: body, batch: batch, sentAt: sentAt, result: &result) }
         return result
@@ -118,9 +123,8 @@ final class Pusher: Sendable {
     // MARK: sending
 
     /// Builds the head of the batch request, with the credential of its operations.
-    private func head(of batch: Batch, as operation: QueuedWrite) -> RequestHead {
+    private func head(of batch: Batch, with secrets: HTTPFields) -> RequestHead {
         var fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
-        let secrets = credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
         for field in secrets { fields.append(field) }
         return RequestHead(method: .post, origin: batch.upstream.origin, target: batch.path, fields: fields)
     }

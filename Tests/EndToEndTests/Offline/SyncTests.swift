@@ -157,6 +157,26 @@ import Testing
         }
     }
 
+    /// A batch has one credential: what came with other cookies is sent by itself, with these.
+    @Test(arguments: ["auto", "cookie:sid"]) func aBatchIsOfOneUser(identity: String) async throws {
+        let gate = identity == "auto" ? ["Authorization: Basic c2l0ZTpwYXNz"] : []
+        var upstream = Self.upstream(["push": "/v1/sync/push"])
+        upstream["identity"] = .string(identity)
+        try await World.with(upstream: upstream) { world in
+            let cookies = { (user: Int) in gate + ["Cookie: sid=site; user=\(user)"] }
+            for user in 0..<2 { try await #expect(world.send("GET", "/v1/notes/1", fields: cookies(user)).status == 200) }
+            await world.goOffline()
+            for n in 0..<6 { _ = try await world.queued("POST", "/v1/notes", fields: cookies(n % 2), body: #"{"title":"\#(n)"}"#) }
+            try await world.api.restart()
+            try await world.server.outboxIsEmpty()
+            let sent = world.api.log().filter { $0.method == .post }
+            let batches = sent.filter { $0.target == "/v1/sync/push" }
+            #expect(batches.count == 1 && sent.count == 4, "\(sent.map(\.target))")
+            let users = sent.map { $0.fields[.cookie] ?? "" }
+            #expect(users.count { $0.hasSuffix("user=0") } == 1 && users.count { $0.hasSuffix("user=1") } == 3, "\(users)")
+        }
+    }
+
     @Test(arguments: [false, true]) func queuedNotesGoInOneRequest(answerIsLost: Bool) async throws {
         let upstream = Self.upstream(["push": "/v1/sync/push"])
         try await World.with(upstream: upstream) { world in
