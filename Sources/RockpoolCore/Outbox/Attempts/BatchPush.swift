@@ -14,7 +14,7 @@ package enum BatchPush {
     private static let carried: Set<String> = [
         "if-match", "if-none-match", "content-type", "idempotency-key", "authorization", "cookie", "x-api-key", "api-key", "x-auth-token",
         "accept", "accept-encoding", "accept-language", "user-agent", "host", "content-length", "origin", "referer", "date", "via",
-        "cdn-loop",
+        "cdn-loop", "rockpool-credential",
         "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "priority",
     ]
 
