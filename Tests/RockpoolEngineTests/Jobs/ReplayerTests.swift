@@ -128,7 +128,11 @@ struct ReplayerTests {
         #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
         // What was requested after the delivery shows it.
         pool.clock.advance(by: .minutes(2))
-        await pool.ask(.get, "/notes/1")
+        try await eventually("the newer copy is stored") {
+            let before = pool.origin.lines.count
+            await pool.ask(.get, "/notes/1")
+            return pool.origin.lines.count == before
+        }
         let count = pool.origin.lines.count
         await RecalledDeliveries(engine: pool.engine).project()
         await pool.ask(.get, "/notes/1")
