@@ -221,7 +221,7 @@ import Testing
         #expect(again.trouble?.fault == .damaged)
         await again.close()
         let fresh = try openCache(scratch.cache, time)
-        try await eventually("it stores") { fresh.isOpenForWrites }
+        try await eventually("it stores", within: .seconds(60)) { fresh.isOpenForWrites }
         #expect(try await fresh.put("/new", bytes(3000), at: time.now) != nil && fresh.trouble == nil)
         await fresh.close()
     }
