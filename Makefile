@@ -49,11 +49,17 @@ quick: lint build
 	$(SWIFT_TEST) --filter 'RockpoolCoreTests|RockpoolStoreTests' --skip SimulationTests
 
 ## Runs the tests without a server process. Pure computation runs first, and tests of files by themselves: neither slows down tests that wait.
-unit: deps clients
+unit: unit-core unit-engine unit-network unit-store unit-rest
+unit-core unit-engine unit-network unit-store unit-rest: deps clients
+unit-core:
 	$(SWIFT_TEST) --filter RockpoolCoreTests --skip SimulationTests
+unit-engine:
 	$(SWIFT_TEST) --filter RockpoolEngineTests --no-parallel
+unit-network:
 	$(SWIFT_TEST) --filter RockpoolNetworkTests --no-parallel
+unit-store:
 	$(SWIFT_TEST) --filter RockpoolStoreTests
+unit-rest:
 	$(SWIFT_TEST) --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests \
 		--skip RockpoolStoreTests
 

@@ -37,10 +37,12 @@ final class Scratch: Sendable {
         return names.reduce(Int64(status.st_blocks) * 512) { $0 + allocated("\(path)/\($1)") }
     }
 
+    /// Returns the paths of the files below a directory; what disappears meanwhile is left out.
     static func files(under path: String) -> [String] {
-        (FileManager.default.subpaths(atPath: path) ?? []).map { "\(path)/\($0)" }.filter {
+        ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).flatMap { name in
             var isDirectory: ObjCBool = false
-            return FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) && !isDirectory.boolValue
+            guard FileManager.default.fileExists(atPath: "\(path)/\(name)", isDirectory: &isDirectory) else { return [String]() }
+            return isDirectory.boolValue ? files(under: "\(path)/\(name)") : ["\(path)/\(name)"]
         }
     }
 }
