@@ -96,9 +96,10 @@ package final class Credentials: Sendable {
         switch rule {
         // A bearer token identifies the principal by itself; accompanying cookies must not split the identity.
         case .auto, .single:
-            let credential =
-                secrets[.authorization].map { named("authorization", request: request, secret: $0) }
-                ?? named(everythingIn: identifying, request: request)
+            let token = secrets[.authorization].map { named("authorization", request: request, secret: $0) }
+            guard let credential = token ?? named(everythingIn: identifying, request: request) else {
+                return Identity(partition: rule == .single ? "" : nil)
+            }
             let principal = resolved(credential)
             var identity = Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
@@ -108,10 +109,10 @@ package final class Credentials: Sendable {
             let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map {
                 named("header", request: request, secret: $0.distinctValue)
             }
-            return Identity(name ?? named(everythingIn: identifying, request: request), secrets)
+            return (name ?? named(everythingIn: identifying, request: request)).map { Identity($0, secrets) } ?? Identity()
         case .cookie(let name):
             let name = request.fields.cookie(name).map { named("cookie", request: request, secret: $0) }
-            return Identity(name ?? named(everythingIn: identifying, request: request), secrets)
+            return (name ?? named(everythingIn: identifying, request: request)).map { Identity($0, secrets) } ?? Identity()
         }
     }
 
@@ -128,8 +129,13 @@ package final class Credentials: Sendable {
         store.identityName("\(kind)|\(request.origin.url)|\(secret)".utf8)
     }
 
-    private func named(everythingIn secrets: HTTPFields, request: RequestHead) -> String {
-        named("fields", request: request, secret: secrets.map { "\($0.name.canonicalName): \($0.distinctValue)" }.joined(separator: "\n"))
+    /// Returns the name of these fields together; nil if none of them identifies a user.
+    private func named(everythingIn secrets: HTTPFields, request: RequestHead) -> String? {
+        let lines = secrets.compactMap { field -> String? in
+            let value = field.name == .cookie ? CookieCrumbs.removed(from: field.distinctValue) : field.distinctValue
+            return value.isEmpty && field.name == .cookie ? nil : "\(field.name.canonicalName): \(value)"
+        }
+        return lines.isEmpty ? nil : named("fields", request: request, secret: lines.joined(separator: "\n"))
     }
 
     /// Returns the principal that a token claims, valid only after the token is proved; nil if it has no such claims.
@@ -178,8 +184,9 @@ package final class Credentials: Sendable {
     /// not with those of another request. In memory only, of the last 4,000 writes with fields of their own.
     /// - Returns: their name, which is kept with the write; nil without any.
     func keepBeside(_ identity: Identity, of request: RequestHead) -> String? {
-        guard let principal = identity.principal, case let fields = identity.beside, !fields.isEmpty else { return nil }
-        let name = named(everythingIn: fields, request: request)
+        guard let principal = identity.principal, case let fields = identity.beside,
+            let name = named(everythingIn: fields, request: request)
+        else { return nil }
         state.withLock { state in
             state.beside.removeValue(forKey: name)
             if state.beside.count >= Self.besideLimit { state.beside.removeFirst() }

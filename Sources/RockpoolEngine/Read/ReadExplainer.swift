@@ -41,7 +41,7 @@ package struct ReadExplainer: Sendable {
             "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
             "decision": .string(decision.word),
             "reason": .string(decision.reason),
-            "why": .string(why(decision, request)),
+            "why": .string(await why(decision, request, identity)),
             "next": .string(isAway(decision, rules) ? "answered 504: nothing may be sent while the upstream is away" : decision.next),
             "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
@@ -68,12 +68,18 @@ package struct ReadExplainer: Sendable {
         return document
     }
 
-    /// The reason of the decision; if nothing is stored, with what became of the last answer.
-    private func why(_ decision: Reuse, _ request: RequestHead) -> String {
-        guard decision == .none(.uriMiss), case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event else {
-            return decision.why
+    /// The reason of the decision; if nothing is stored, with what became of the last answer, or to whom the stored copies belong.
+    private func why(_ decision: Reuse, _ request: RequestHead, _ identity: Identity) async -> String {
+        guard decision == .none(.uriMiss) else { return decision.why }
+        if case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event {
+            return "\(decision.why): its last answer was not stored (\(Self.words(of: reason)))"
         }
-        return "\(decision.why): its last answer was not stored (\(Self.words(of: reason)))"
+        let listed = (try? await cache.list(prefix: request.url, limit: 1000)) ?? []
+        guard listed.contains(where: { $0.url == request.url && $0.isPrivate }) else { return decision.why }
+        if identity.partition == nil { return "\(decision.why) without a credential; it is stored for one (give it with the request)" }
+        let isOfCookies = identity.credential != nil && !identity.secrets.contains(.authorization) && identity.secrets.contains(.cookie)
+        let advice = "; if only other cookies of the same user have changed, set identity: cookie:NAME for the upstream"
+        return "\(decision.why) and this credential; it is stored for another\(isOfCookies ? advice : "")"
     }
 
     /// The reason in words, where it is what the answer or its request said.

@@ -48,6 +48,18 @@ struct CredentialsTests {
         #expect(names([.cookie: "a=1"]) != names([.cookie: "a=2"]))
     }
 
+    @Test func cookiesThatIdentifyNobodyDoNotSplitAnIdentity() {
+        let session = names([.cookie: "sid=7"])
+        #expect(names([.cookie: "_ga=GA1.1.2.3; sid=7; _ga_ABC=GS1.1.9"]) == session)
+        #expect(names([.cookie: "sid=7;AWSALB=x/y+z==; __cf_bm=1"]) == session)
+        #expect(names([.cookie: "sid=8; __cf_bm=1"]) != session && names([.cookie: "sid=7; _gander=1"]) != session)
+        #expect(identity([.cookie: "sid=7; _ga=1"]).secrets == [.cookie: "sid=7; _ga=1"], "the upstream gets all of them")
+        #expect(identity([.cookie: "_ga=1; _gid=2"]).principal == nil && identity([.cookie: "_ga=1"], .single).partition == "")
+        #expect(names([.cookie: "_ga=1"], .cookie("_ga")) != names([.cookie: "_ga=2"], .cookie("_ga")), "unless the rule names it")
+        #expect(identity([.cookie: "_ga=1"], .cookie("sid")).partition == nil)
+        #expect(names([.authorization: "a", .cookie: "_ga=1"]) == names([.authorization: "a"]))
+    }
+
     /// These fields differ in every request; they are resent together with the credential and never written to disk.
     @Test(arguments: ["X-CSRF-Token", "X-XSRF-Token", "DPoP"])
     func secretsOfOneRequestDoNotSplitAnIdentity(name: String) throws {

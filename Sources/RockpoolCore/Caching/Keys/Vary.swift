@@ -13,10 +13,20 @@ package enum Vary {
     package static func selectingFields(_ names: [HTTPField.Name], of request: RequestHead) -> HTTPFields {
         var selecting = HTTPFields()
         for name in names.sorted(by: { $0.canonicalName < $1.canonicalName }) {
-            guard let value = request.fields.value(of: name.canonicalName) else { continue }
-            selecting.append(HTTPField(name: name, value: VaryNormalization.normalized(value, of: name)))
+            guard let value = selectingValue(name, of: request) else { continue }
+            selecting.append(HTTPField(name: name, value: value))
         }
         return selecting
+    }
+
+    /// The request's normalised value of a field; nil if it is absent, or has only cookies that identify no user.
+    static func selectingValue(_ name: HTTPField.Name, of request: RequestHead) -> String? {
+        request.fields.value(of: name.canonicalName).flatMap { selectingValue($0, of: name) }
+    }
+
+    static func selectingValue(_ value: String, of name: HTTPField.Name) -> String? {
+        let normalized = VaryNormalization.normalized(value, of: name)
+        return name == .cookie && normalized.isEmpty ? nil : normalized
     }
 
     /// The text that distinguishes the variants of a key: one line per field, so that different sets never share one text.

@@ -9,6 +9,7 @@ enum VaryNormalization {
         case .acceptLanguage: acceptLanguage(value)
         case .accept: FieldList.members(of: value).joined(separator: ", ")
         case .origin: String(FieldList.trimmed(value[...])).lowercased()
+        case .cookie: CookieCrumbs.removed(from: String(FieldList.trimmed(value[...])))
         default: String(FieldList.trimmed(value[...]))
         }
     }

@@ -9,11 +9,15 @@ extension Vary {
     }
 
     private static func matches(_ name: HTTPField.Name, stored: StoredResponse, request: RequestHead) -> Bool {
-        switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
+        let kept = stored.requestFields.value(of: name.canonicalName)
+        return areEqual(kept, request.fields.value(of: name.canonicalName)) || areEqual(kept, selectingValue(name, of: request))
+    }
+
+    /// Compares bytes, as keys do: `==` on strings treats canonically equivalent Unicode texts as equal.
+    private static func areEqual(_ one: String?, _ other: String?) -> Bool {
+        switch (one, other) {
         case (nil, nil): true
-        // Compares bytes, as keys do: `==` on strings treats canonically equivalent Unicode texts as equal.
-        case (let kept?, let given?):
-            kept.utf8.elementsEqual(given.utf8) || kept.utf8.elementsEqual(VaryNormalization.normalized(given, of: name).utf8)
+        case (let one?, let other?): one.utf8.elementsEqual(other.utf8)
         default: false
         }
     }

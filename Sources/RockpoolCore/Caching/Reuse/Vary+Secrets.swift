@@ -7,13 +7,13 @@ extension Vary {
         candidates.contains { $0.requestFields.contains { SecretFields.contains($0.name) } }
     }
 
-    /// The fields with the value of each secret one replaced.
+    /// The fields with the value of each secret one replaced; without a `Cookie` that identifies no user.
     /// - Parameter name: gives the name of a value: the same for the same value, and nothing that the value can be had from.
     package static func veiled(_ fields: HTTPFields, by name: (String) -> String) -> HTTPFields {
         HTTPFields(
-            fields.map { field in
+            fields.compactMap { field in
                 guard SecretFields.contains(field.name) else { return field }
-                return HTTPField(name: field.name, value: name(VaryNormalization.normalized(field.value, of: field.name)))
+                return selectingValue(field.value, of: field.name).map { HTTPField(name: field.name, value: name($0)) }
             })
     }
 
