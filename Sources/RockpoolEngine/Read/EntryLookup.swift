@@ -44,22 +44,26 @@ struct EntryLookup: Sendable {
         }
     }
 
-    /// Under `offline-first`, filters `found` for a request with a key or token. Shared copies that are not marked shareable answered
-    /// requests without a credential: they are dropped if the client's partition holds a whole copy, else marked for revalidation. While
-    /// the upstream is unreachable they are served.
+    /// Under `offline-first`, filters `found` for a request with a credential. Shared copies that are not marked shareable answered requests
+    /// without one. Beside an own copy that was selected by the same fields they are dropped. For a request with a key or token they are
+    /// dropped beside any whole own copy, and else marked for revalidation; while the upstream is unreachable they are served.
     ///
     /// RFC 9111 allows a copy to answer every request that matches its `Vary`, but an API that responds by credential may fail to declare
-    /// it there. Cookies are excluded: browsers send them with every image.
+    /// it there. Cookies cause no revalidation: browsers send them with every image.
     func ownFirst(_ found: [CacheEntry], identity: Identity, plan: RoutePlan) -> [CacheEntry] {
         // No two signatures are equal, so none is known: while the upstream can be reached it judges each.
         guard identity.signature.isEmpty else { return found.map { $0.key.partition == .shared ? $0 : doubted($0) } }
-        guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })
-        else { return found }
+        guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false else { return found }
         let isNobodys = { (entry: CacheEntry) in
             entry.key.partition == .shared && !Storability.isShareable(entry.response.directives)
         }
-        let others = found.filter { !isNobodys($0) }
-        if others.contains(where: { $0.key.partition != .shared && $0.response.part == nil }) { return others }
+        guard found.contains(where: isNobodys) else { return found }
+        let own = found.filter { $0.key.partition != .shared && $0.response.part == nil }
+        guard identity.secrets.contains(where: { $0.name != .cookie }) else {
+            let selecting = Set(own.map { SecretFields.removed(from: $0.response.requestFields) })
+            return found.filter { !isNobodys($0) || !selecting.contains(SecretFields.removed(from: $0.response.requestFields)) }
+        }
+        if !own.isEmpty { return found.filter { !isNobodys($0) } }
         return found.map { isNobodys($0) ? doubted($0) : $0 }
     }
 

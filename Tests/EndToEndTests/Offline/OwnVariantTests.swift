@@ -48,4 +48,47 @@ import Testing
             try await #expect(world.get("/notes", [Self.token(3, of: "anna")]).status == 504, "not accepted by the upstream yet")
         }
     }
+
+    /// A cookie of analytics has a new value in each request; a session cookie names the user.
+    @Test func cookiesThatIdentifyNobodyDoNotHideACopy() async throws {
+        let play: PlayedSite.Play = { asked in
+            let isAnna = asked["cookie"]?.contains("sid=anna") == true
+            return .text(isAnna ? "anna's" : "anybody's", "Cache-Control: \(isAnna ? "private" : "max-age=60")", "Vary: Cookie")
+        }
+        try await PlayedWorld.with(play) { world in
+            try await #expect(world.get("/mine", ["Cookie: _ga=1; sid=anna; AWSALB=a+b=="]).text == "anna's")
+            try await #expect(world.get("/all", ["Cookie: _ga=1; _ga_X=GS1.1.7"]).text == "anybody's")
+            try await world.stored("/mine")
+            try await world.stored("/all")
+            try await world.turn("offline")
+            for cookies in ["_ga=2; sid=anna", "sid=anna; AWSALB=c+d=="] {
+                try await #expect(world.get("/mine", ["Cookie: " + cookies]).text == "anna's", "\(cookies)")
+            }
+            try await #expect(world.get("/all", ["Cookie: _ga=9"]).text == "anybody's")
+            try await #expect(world.get("/all").text == "anybody's")
+            for cookies in ["_ga=1; sid=bert", "_ga=1"] {
+                try await #expect(world.get("/mine", ["Cookie: " + cookies]).status == 504, "\(cookies)")
+            }
+        }
+    }
+
+    /// An API that answers by session and does not declare it in `Vary`.
+    @Test func anOwnCopyComesBeforeANewerOneOfNobody() async throws {
+        let play: PlayedSite.Play = { asked in
+            .text(asked["cookie"] == nil ? "sign in" : "welcome", "Content-Type: text/html", "Last-Modified: Mon, 02 Nov 2026 10:00:00 GMT")
+        }
+        try await PlayedWorld.with(play) { world in
+            try await #expect(world.get("/home", ["Cookie: sid=anna"]).text == "welcome")
+            try await world.stored("/home")
+            try await Task.sleep(for: .milliseconds(1100))
+            try await #expect(world.get("/home").text == "sign in")
+            try await eventually("both are stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/home"))").json?["items"]?.array?.count == 2
+            }
+            try await #expect(world.get("/home", ["Cookie: sid=anna"]).text == "welcome")
+            try await world.turn("offline")
+            try await #expect(world.get("/home", ["Cookie: sid=anna"]).text == "welcome")
+            try await #expect(world.get("/home").text == "sign in")
+        }
+    }
 }
