@@ -21,6 +21,7 @@ package final class WritePipeline: Sendable {
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
+    let entityTurns = EntityTurns()
     let traces: LiveTraces
     let liveEffects: LiveEffects
 

@@ -1,9 +1,11 @@
 // Issue 5.1: a change of a note is detected however the upstream signals it, and a write without a conflict is not reported as one
 // (docs/outbox.md#detection).
+import Glibc
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 /// A write that was queued while the other side made its change, and the requests sent afterwards.
@@ -153,5 +155,34 @@ struct Detection: CustomTestStringConvertible, Sendable {
         await device.close()
         try await device.server.stop()
         await api.stop()
+    }
+
+    /// One client that saves one note several times at once is not in conflict with itself.
+    @Test func overlappingWritesOfOneClientFollowEachOther() async throws {
+        let note = Mutex((text: "{}", revision: 1))
+        let play: PlayedSite.Play = { asked in
+            // Time for the other writes to arrive.
+            if asked.method == "PUT" { usleep(150_000) }
+            return note.withLock { note in
+                if let condition = asked["if-match"], condition != "\"r\(note.revision)\"" { return .text("", status: 412) }
+                if asked.method == "PUT" { note = (asked.body, note.revision + 1) }
+                return .text(note.text, "Content-Type: application/json", "ETag: \"r\(note.revision)\"")
+            }
+        }
+        let upstream: JSONValue = ["resources": [["collection": "/notes", "item": "/notes/{id}"]]]
+        try await PlayedWorld.with(upstream: upstream, play) { world in
+            try await #expect(world.get("/notes/1").status == 200)
+            let json = ["Content-Type: application/json"]
+            let states = try await withThrowingTaskGroup(of: Int.self) { group in
+                for number in 1...3 {
+                    group.addTask { try await world.send("PUT", "/notes/1", fields: json, body: "{\"v\":\(number)}").status }
+                }
+                return try await group.reduce(into: [Int]()) { $0.append($1) }
+            }
+            #expect(states == [200, 200, 200])
+            try await #expect(world.server.get("/v1/operations").json?["items"]?.array?.isEmpty == true)
+            try await #expect(world.get("/notes/1").text == note.withLock { $0.text })
+            #expect(note.withLock { $0.revision } == 4)
+        }
     }
 }
