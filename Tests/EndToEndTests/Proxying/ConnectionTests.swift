@@ -101,6 +101,24 @@ import Testing
         await forbidden.stop()
     }
 
+    /// `curl -p` opens a tunnel for `http://` too, as `fetch` of Node 24 does.
+    @Test func requestsInsideATunnelAreCachedAndQueued() async throws {
+        try await World.with { world in
+            let url = "http://127.0.0.1:\(world.api.port)/v1/notes/1"
+            let tunnel = ["-p", "-x", world.server.proxy]
+            let first = try await Curl.send("GET", url, options: tunnel)
+            #expect(first.status == 200 && first["cache-status"]?.contains("stored") == true, "\(first.exit) \(first.text)")
+            let two = try await Curl.send("GET", url, options: tunnel + [url])
+            #expect(two.heads.map(\.status).filter { $0 == 200 }.count >= 2, "a connection with several requests")
+            await world.goOffline()
+            let stored = try await Curl.send("GET", url, options: tunnel)
+            #expect(stored.status == 200 && stored.json?["title"] == "first" && stored["cache-status"]?.contains("hit") == true)
+            let write = try await Curl.send(
+                "PATCH", url, fields: ["Content-Type: application/json"], body: #"{"title":"new"}"#, options: tunnel)
+            #expect(write.status == 202, "\(write.exit) \(write.text)")
+        }
+    }
+
     @Test(arguments: Door.allCases) func upgradesPassThrough(_ door: Door) async throws {
         let upstream = try await RawServer.start { connection in
             let head = try await connection.read(through: "\r\n\r\n")

@@ -11,22 +11,39 @@ struct TunnelHandover {
 
     private static let established = ByteBuffer(staticString: "HTTP/1.1 200 Connection established\r\n\r\n")
 
-    /// Decrypts the tunnel if the configuration says so, otherwise forwards its bytes. Throws `Refusal` for a port that tunnels may not
-    /// use.
+    /// Decrypts the tunnel if the configuration says so, reads it if its target speaks HTTP without TLS, otherwise forwards its bytes. Throws
+    /// `Refusal` for a port that tunnels may not use.
     func connect(host: String, port: Int, context: ChannelHandlerContext) throws(Refusal) {
         let interception = connection.service.engine.configuration.interception(host: host, port: port)
         let isBypassed = isBypassed(host: host, port: port, mayRefuse: interception.yields, context: context)
         guard interception.isDecrypted, !isBypassed else {
-            return openTunnel(host: host, port: port, context: context)
+            let target = KnownTarget(host: host, port: port, service: connection.service, mayBeTunnel: true)
+            // Some clients open a tunnel for `http://` too.
+            guard target.isDeclaredForHTTP || port == 80, case .inspect = try target.course() else {
+                return openTunnel(host: host, port: port, context: context)
+            }
+            return establish(context: context) { [connection] channel in
+                try channel.pipeline.syncOperations.addHandler(FirstBytesHandler(target, open: connection.open))
+            }
         }
         try connection.service.dialer.ports.checkTunnel(host: host, port: port)
-        // No connection is opened: the upstream may be unreachable, and the requests inside may not need it.
+        let origin = OriginAddress(scheme: .https, host: host, port: port)
+        establish(context: context) { [connection] channel in
+            try HandshakeHandler.begin(
+                on: channel, origin: origin, service: connection.service.inside(origin), isLocalClient: channel.isClientLocal,
+                open: connection.open)
+        }
+    }
+
+    /// Answers 200 and opens no connection: the upstream may be unreachable, and the requests inside may not need it.
+    /// - Parameter begin: adds the handlers of the bytes inside.
+    private func establish(context: ChannelHandlerContext, begin: @escaping (any Channel) throws -> Void) {
         connection.isLeaving = true
         connection.timer.cancel()
         write(Self.established, context: context)
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let me = NIOLoopBound((self, begin), eventLoop: context.eventLoop)
         // Deferred until the decoder has passed on the end of this request.
-        context.eventLoop.execute { me.value.becomeTLS(OriginAddress(scheme: .https, host: host, port: port)) }
+        context.eventLoop.execute { me.value.0.leave(to: me.value.1) }
     }
 
     /// True if a client at this address has recently called this host by gRPC, or rejected the certificate for it. False while the host
@@ -43,16 +60,14 @@ struct TunnelHandover {
         context.writeAndFlush(NIOAny(IOData.byteBuffer(bytes)), promise: nil)
     }
 
-    /// Replaces the handlers with TLS; the decoder's unparsed bytes are the first of the handshake.
-    private func becomeTLS(_ origin: OriginAddress) {
+    /// Replaces the handlers; the decoder's unparsed bytes are the first inside.
+    private func leave(to begin: (any Channel) throws -> Void) {
         guard let context = connection.context else { return }
         let channel = context.channel
         guard !connection.isInputClosed else { return channel.close(promise: nil) }
         do {
             let pipeline = channel.pipeline.syncOperations
-            try HandshakeHandler.begin(
-                on: channel, origin: origin, service: connection.service.inside(origin), isLocalClient: channel.isClientLocal,
-                open: connection.open)
+            try begin(channel)
             try pipeline.removeHandler(context: pipeline.context(handlerType: FastPathHandler.self), promise: nil)
             try pipeline.removeRequestDecoder()
             pipeline.removeHandler(connection, promise: nil)

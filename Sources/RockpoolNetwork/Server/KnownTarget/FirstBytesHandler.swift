@@ -56,13 +56,20 @@ final class FirstBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
             case FirstByteHandler.handshake where target.mayTunnel: pass(bytes, context: context)
             case FirstByteHandler.handshake: context.close(promise: nil)
             default:
-                guard target.speaksHTTP else { return pass(bytes, context: context) }
+                guard target.speaksHTTP, !target.mayBeTunnel || Self.beginsRequest(bytes) else { return pass(bytes, context: context) }
                 try target.requests.installHTTP1(on: context.channel, open: open, wire: .plain)
                 leave(passing: bytes, context: context)
             }
         } catch {
             context.close(promise: nil)
         }
+    }
+
+    /// True for a method, a space and the beginning of a path (RFC 9112 §3).
+    private static func beginsRequest(_ bytes: ByteBuffer) -> Bool {
+        let view = bytes.readableBytesView
+        let method = view.prefix { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 }
+        return !method.isEmpty && view.dropFirst(method.count).starts(with: " /".utf8)
     }
 
     /// While the target is dialled, further bytes of the client stay in the socket.

@@ -1,5 +1,5 @@
-// The target of a connection that is known before its first byte: from SOCKS, or from the address that a redirected client wanted
-// (docs/reference/behaviour.md#targets).
+// The target of a connection that is known before its first byte: from SOCKS, from CONNECT, or from the address that a redirected client
+// wanted (docs/reference/behaviour.md#targets).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -19,6 +19,9 @@ struct KnownTarget {
     let host: String
     let port: Int
     let service: ConnectionService
+    /// True if anything that begins no request of HTTP/1 is passed on, as a tunnel would: HTTP/2 without TLS, as gRPC uses it, or another
+    /// protocol.
+    var mayBeTunnel = false
 
     var isAddress: Bool { IPAddress(host) != nil }
     var http: OriginAddress { OriginAddress(scheme: .http, host: host, port: port) }
