@@ -4,6 +4,7 @@ import Dispatch
 import Foundation
 import NIOCore
 import RockpoolCore
+import RockpoolTesting
 import Synchronization
 import Testing
 
