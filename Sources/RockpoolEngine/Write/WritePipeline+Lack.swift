@@ -8,6 +8,7 @@ extension WritePipeline {
     struct Lack: Sendable {
         let files: FileOverlay
         let cache: CacheStore
+        let lookup: EntryLookup
         let now: Timestamp
 
         /// Returns the refusal of a MOVE or a COPY without a source (404), and of a MKCOL without a parent (409, RFC 4918 §9.3.1); nil if
@@ -20,10 +21,46 @@ extension WritePipeline {
             if files.lacksSource(of: write, upstream: upstream, principal: principal, now: now) {
                 return Problem(.notFound, detail: "\(write.path.target) is not there")
             }
-            guard let parent = write.path.parent, let gap = files.gap(above: write, upstream: upstream, principal: principal, now: now),
-                await !isStored(from: parent, to: gap, for: context)
-            else { return nil }
-            return Problem(.conflict, detail: "the collection \(parent.target) is not there; make it first")
+            guard write.effect == .collection, let parent = write.path.parent else { return nil }
+            let isMissing =
+                if let gap = files.gap(above: write, upstream: upstream, principal: principal, now: now) {
+                    await !isStored(from: parent, to: gap, for: context)
+                } else {
+                    await isUnlisted(parent, upstream: upstream, for: context)
+                }
+            return isMissing ? Problem(.conflict, detail: "the collection \(parent.target) is not there; make it first") : nil
+        }
+
+        /// True if the newest stored listing of a collection above a path has other members, and not the one that leads to the path; and if the
+        /// client has made nothing there since.
+        private func isUnlisted(_ path: FilePath, upstream: String, for context: RequestContext) async -> Bool {
+            var member = path
+            while let collection = member.parent {
+                if let listing = await listing(of: collection, for: context) {
+                    guard !listing.members.contains(member) else { return false }
+                    let since = files.fold(
+                        upstream: upstream, principal: context.identity.principal, deliveredSince: listing.entry.response.responseTime)
+                    return [member, path].allSatisfy { since.state(of: $0) == .server($0, by: nil) }
+                }
+                member = collection
+            }
+            return false
+        }
+
+        /// The newest stored PROPFIND of a collection that shows members. One that shows none may not have been asked for them.
+        private func listing(of collection: FilePath, for context: RequestContext) async -> (entry: CacheEntry, members: [FilePath])? {
+            for target in Set([collection.target, collection.target.hasSuffix("/") ? collection.target : collection.target + "/"]) {
+                let readable = StoragePartition.readable(by: context.identity.partition)
+                let copies = (try? await cache.copies(ofPath: context.request.origin.url + target, in: readable, limit: 4)) ?? []
+                for copy in copies where copy.key.method == "PROPFIND" && copy.response.head.status == 207 {
+                    guard let bytes = try? await lookup.content(of: copy, limit: Int.mib(1)), let document = Multistatus(bytes) else {
+                        continue
+                    }
+                    let members = document.responses.map(\.path).filter { $0.parent == collection }
+                    if !members.isEmpty { return (copy, members) }
+                }
+            }
+            return nil
         }
 
         /// True if the cache shows that there was something at a path, or at a collection above it up to `top`.

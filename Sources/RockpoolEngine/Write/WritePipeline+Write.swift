@@ -69,6 +69,9 @@ extension WritePipeline {
     private func sendOrKeep(
         _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
     ) async throws -> Reply {
+        let turn = context.isReachable && context.plan.hasVersionedItem ? EntityTurns.Key(draft.operation) : nil
+        if let turn { await entityTurns.enter(turn) }
+        defer { if let turn { entityTurns.leave(turn) } }
         var isFree = false
         if !context.wishes.respondsAsync, !draft.mustWait {
             isFree = try await laneIsFree(for: draft.operation, upstream: upstream, context: context)
@@ -179,7 +182,7 @@ extension WritePipeline {
             body.discard()
             return refuse(problem, context: &context)
         }
-        let lack = Lack(files: notifier.overlay.files, cache: cache, now: now())
+        let lack = Lack(files: notifier.overlay.files, cache: cache, lookup: reads.lookup, now: now())
         if let problem = await lack.problem(of: operation, context: context) {
             body.discard()
             return refuse(problem, context: &context)
@@ -345,6 +348,9 @@ extension Reply {
 }
 
 extension RoutePlan {
+    /// True for a declared item whose writes are made conditional on the version that their client has seen.
+    fileprivate var hasVersionedItem: Bool { entity?.isItem == true && entity?.resource?.version == "etag" }
+
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     func obstacle(in body: [UInt8], of request: RequestHead) -> QueueObstacle? {
         if route?.queue == .always { return nil }

@@ -154,6 +154,20 @@ import Testing
         }
     }
 
+    /// rclone makes a nested collection first, and its parents after a 409.
+    @Test func aCollectionWhoseParentIsNotListedIsMadeAfterIt() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, { Self.play($0) }) { world in
+            try await #expect(list(world).status == 207)
+            try await eventually("the listing is stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/dir/"))").json?["items"]?.array?.count == 1
+            }
+            try await world.turn("offline")
+            for (path, status) in [("/dir/new/sub/", 409), ("/dir/new/", 202), ("/dir/new/sub/", 202), ("/dir/b/sub/", 202), ("/x/y/", 202)] {
+                try await #expect(world.send("MKCOL", path).status == status, "\(path)")
+            }
+        }
+    }
+
     /// What was done online is seen when the server is away afterwards.
     @Test func aMoveOnlineIsSeenAway() async throws {
         try await PlayedWorld.with({ Self.play($0) }) { world in
