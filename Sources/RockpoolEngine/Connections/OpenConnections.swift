@@ -72,27 +72,27 @@ package final class OpenConnections: Sendable {
     /// Registers a connection. Returns nil when a limit is reached and no idle connection was found to close.
     /// - Parameter source: the client's address; nil where connections are not counted by address.
     package func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
-        let connection = state.withLock { $0.connection() }
-        connection.open(on: channel, from: source)
-        let (isAdmitted, leaving) = state.withLock { state -> (Bool, OpenConnection?) in
+        let (admitted, leaving) = state.withLock { state -> (OpenConnection?, OpenConnection?) in
+            let connection = state.connection()
+            connection.open(on: channel, from: source)
             var leaving: OpenConnection?
             switch state.room(for: source, limit: limit, sourceLimit: sourceLimit, now: connection.openedAt) {
-            case .none: return (false, nil)
+            case .none: return (nil, nil)
             case .free: break
             case .after(let longestIdle):
                 state.remove(longestIdle)
                 leaving = longestIdle
             }
             state.insert(connection)
-            return (true, leaving)
+            return (connection, leaving)
         }
         if let leaving {
             // The connection first finishes the response that it is still sending, if any.
             if let channel = leaving.channel { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) } else { rest?.end(leaving) }
         }
-        guard isAdmitted else { return nil }
-        watch(connection, on: channel)
-        return connection
+        guard let admitted else { return nil }
+        watch(admitted, on: channel)
+        return admitted
     }
 
     private func watch(_ connection: OpenConnection, on channel: any Channel) {

@@ -345,3 +345,10 @@ package final class Credentials: Sendable {
         return secrets
     }
 }
+
+extension QueuedWrite {
+    /// The name of the cookies that it came with, beside the one value that names its identity; nil without any (`Credentials.keepBeside`).
+    func ownCookies(at upstream: Upstream) -> String? {
+        upstream.identity.isByOneValue ? request.fields[.rockpoolCredential] : nil
+    }
+}

@@ -216,9 +216,7 @@ final class Pusher: Sendable {
             reachability.record(.portalSeen(detail: change.detail ?? "portal"), for: upstream, now: now())
         }
         if change.state == .parked, change.reason == .auth, let principal = operation.principal {
-            if batch.upstream.identity.isByOneValue, let own = operation.request.fields[.rockpoolCredential] {
-                credentials.forgetBeside(own)
-            }
+            if let own = operation.ownCookies(at: batch.upstream) { credentials.forgetBeside(own) }
             await credentials.forget(principal, refused: operation.request.fields)
         }
         guard case .answered(let answer) = outcome else { return }

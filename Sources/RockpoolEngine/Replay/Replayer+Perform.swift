@@ -135,15 +135,13 @@ extension Replayer {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = active.routes.upstream(named: operation.upstream)
         else { return }
-        let hasOwn = upstream.identity.isByOneValue && operation.request.fields.contains(.rockpoolCredential)
+        let own = operation.ownCookies(at: upstream)
         // Its own cookies replace no newer ones.
-        if change.state == .delivered, !hasOwn || !credentials.isProved(principal) {
+        if change.state == .delivered, own == nil || !credentials.isProved(principal) {
             await renewal.prove(credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
         }
-        if hasOwn, Self.refusesCredential(answer) || change.reason == .auth {
-            // The next attempt has the newest cookies of its identity.
-            if let name = operation.request.fields[.rockpoolCredential] { credentials.forgetBeside(name) }
-        }
+        // The next attempt has the newest cookies of its identity.
+        if let own, Self.refusesCredential(answer) || change.reason == .auth { credentials.forgetBeside(own) }
         guard change.state == .parked, change.reason == .auth else { return }
         // The previous attempt was refused with the same status, so a newer credential does not help either.
         let isRepeated = operation.result?.head.status == answer.status

@@ -13,10 +13,16 @@ enum OfflineCleanup {
         configuration: Configuration, request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
     ) async throws -> Data {
         let report =
-            request.dryRun
+            request.dryRun || !hasStore(configuration.storage)
             ? try await look(configuration: configuration, options: request.options)
             : try await clean(configuration: configuration, options: request.options, watch: watch)
         return try JSONEncoder.stable.encode(report)
+    }
+
+    /// False before the first start: then there is nothing to clean, and no store is created for it.
+    private static func hasStore(_ storage: StorageSettings) -> Bool {
+        let files = ["\(storage.stateDir)/data.sqlite", "\(storage.cacheDir)/cache.sqlite"]
+        return DataStore.lacksDatabase(in: storage.stateDir) || files.contains { FileManager.default.fileExists(atPath: $0) }
     }
 
     private static func look(configuration: Configuration, options: CleanupOptions) async throws -> CleanupReport {

@@ -85,6 +85,14 @@ import Testing
         }
     }
 
+    @Test func beforeTheFirstStartNothingIsMade() async throws {
+        let server = try ServerProcess.prepare(ServerSettings())
+        let run = try await server.command("storage-cleanup", "--format", "json")
+        let report = try JSONValue.parse(Array(run.output.utf8))
+        #expect(run.status == 0 && report["dryRun"]?.bool == false, "\(run.output) \(run.errors)")
+        #expect(Files.names(in: server.stateDirectory, startingWith: "data").isEmpty)
+    }
+
     @Test func badUsageIsSaid() async throws {
         let server = try ServerProcess.prepare(ServerSettings())
         try await #expect(server.command("storage-cleanup", "--category", "nonsense").status == 64)
