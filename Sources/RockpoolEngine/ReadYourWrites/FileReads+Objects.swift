@@ -6,9 +6,9 @@ import RockpoolCore
 extension FileReads {
     /// Answers a list of a bucket; nil for another request, and where no write concerns the upstream.
     func readObjects(_ context: inout RequestContext) async -> Reply? {
-        guard let upstream = context.plan.upstream?.name, context.request.method == .get, overlay.covers(upstream: upstream) else {
-            return nil
-        }
+        guard let upstream = context.plan.upstream?.name, context.request.method == .get else { return nil }
+        overlay.noteListing(at: upstream)
+        guard overlay.covers(upstream: upstream) else { return nil }
         // A coded body could not be changed.
         context.exchange.request.fields[.acceptEncoding] = nil
         var reply = await ownWrites.reads.readServerState(&context)

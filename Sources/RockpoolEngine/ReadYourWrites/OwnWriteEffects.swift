@@ -185,10 +185,12 @@ final class OwnWriteEffects: Sendable {
         let isListed = copy == nil && base != nil && write.request.method == .patch
         switch ItemFold.fold(base, with: [change.folded], resource: resource) {
         case .present(let value, _, _):
-            let isAnswer = write.answerValue == value && !write.answer.isNotStored
             guard copy != nil || !write.answer.isNotStored else { break }
-            let bytes = isAnswer ? write.answerBody ?? [] : value.serialized()
-            try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, isListed: isListed, by: writer)
+            if write.answerValue == value, !write.answer.isNotStored, let body = write.answerBody {
+                try await store(body, from: .answer, at: url, after: write, over: copy, by: writer)
+            } else {
+                try await store(value.serialized(), from: isListed ? .list : .fold, at: url, after: write, over: copy, by: writer)
+            }
         case .deleted: try await storeAbsence(of: url, by: writer)
         case .unchanged, .dirty: break
         }
@@ -229,9 +231,10 @@ final class OwnWriteEffects: Sendable {
         case (.applied, .put):
             guard copy != nil || !write.answer.isNotStored else { return }
             if write.answersWithTarget, let body = write.answerBody, !write.answer.isNotStored {
-                try await store(body, at: url, after: write, over: copy, isAnswer: true, by: writer)
+                try await store(body, from: .answer, at: url, after: write, over: copy, by: writer)
             } else if let body = write.body, write.setsItsBody {
-                try await store(body, at: url, after: write, over: copy, isAnswer: false, by: writer)
+                let content = ChunkedUpload.content(of: body, write.request.fields)
+                try await store(content, from: .upload, at: url, after: write, over: copy, by: writer)
             }
         case (.applied, .delete), (.absent, _): try await storeAbsence(of: url, by: writer)
         default: return
@@ -240,21 +243,33 @@ final class OwnWriteEffects: Sendable {
 
     // MARK: storing
 
-    /// - Parameter isListed: true if the body comes from a list, which may lack members.
+    /// What the representation of a write was made from.
+    private enum Source {
+        case answer
+        /// The element of a list, which may lack members.
+        case list
+        /// The stored representation, or the write's own.
+        case fold
+        /// The content of a PUT as it was sent.
+        case upload
+    }
+
     private func store(
-        _ bytes: [UInt8], at url: String, after write: AnsweredWrite, over copy: CacheEntry?, isAnswer: Bool, isListed: Bool = false,
-        by writer: Writer
+        _ bytes: [UInt8], from source: Source, at url: String, after write: AnsweredWrite, over copy: CacheEntry?, by writer: Writer
     ) async throws {
         guard let request = try? RequestHead(url: url) else { return }
         var fields = (copy?.response.head.fields ?? [:]).ofComputedBody
-        if isAnswer {
+        switch source {
+        case .answer:
             fields[.contentType] = write.answer.fields[.contentType]
             fields[.contentLanguage] = write.answer.fields[.contentLanguage]
-        } else if isListed {
+        case .list:
             fields[.contentType] = "application/json"
             fields[.rockpoolListed] = "1"
-        } else if copy == nil || write.request.method == .put {
+        case .fold where copy == nil || write.request.method == .put:
             fields[.contentType] = write.request.fields[.contentType] ?? fields[.contentType]
+        case .fold: break
+        case .upload: fields.describe(write.request.fields.ofWrittenContent)
         }
         // A new version is named by the answer to the write (RFC 9110 §9.3.4); its fields may describe another body.
         fields[.eTag] = write.answer.fields[.eTag]

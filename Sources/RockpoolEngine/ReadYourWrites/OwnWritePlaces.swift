@@ -66,4 +66,15 @@ extension HTTPFields {
         for name in Self.bodyFields { fields[name] = nil }
         return fields
     }
+
+    /// Takes the fields that describe written content: they replace the language and disposition of the former one, and the metadata of an
+    /// object of S3.
+    mutating func describe(_ content: HTTPFields) {
+        let type = self[.contentType]
+        self = HTTPFields(
+            filter { field in
+                ![.contentType, .contentLanguage, .contentDisposition].contains(field.name) && !field.name.canonicalName.hasPrefix("x-amz-meta-")
+            } + content)
+        self[.contentType] = self[.contentType] ?? type
+    }
 }

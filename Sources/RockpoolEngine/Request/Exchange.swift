@@ -66,7 +66,10 @@ extension Exchange {
         let names = [
             gateway.map { String($0.authority) }, request.fields[.hostField], request.origin.authority, request.origin.hostAndPort,
         ]
-        guard names.contains(where: { $0.map { key.verifies(request, authority: $0) } ?? false }) else { return false }
+        // The SDKs for Go sign the length.
+        var received = request
+        if let bodyLength { received.fields[.contentLength] = String(bodyLength) }
+        guard names.contains(where: { $0.map { key.verifies(received, authority: $0) } ?? false }) else { return false }
         signer = key
         return true
     }

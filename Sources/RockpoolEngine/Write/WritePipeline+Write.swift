@@ -331,6 +331,11 @@ extension WritePipeline {
         case .empty: break
         case .s3(let status):
             head.status = status
+            if CopiedObject.isMade(by: operation.request) {
+                head.fields[.contentType] = "application/xml"
+                let document = CopiedObject.document(etag: LocalETag(sequence: operation.sequence).fieldValue, at: operation.acceptedAt)
+                return Reply(head: head, body: .bytes(ByteBuffer(string: document)), trace: trace)
+            }
         }
         head.fields[.contentType] = nil
         return Reply(head: head, body: .none(length: nil), trace: trace)

@@ -90,6 +90,11 @@ struct ClientEnvironment: Hashable {
         "AWS_CA_BUNDLE", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "npm_config_cafile", "BUNDLE_SSL_CA_CERT", "COMPOSER_CAFILE",
     ]
 
+    /// False for a variable that a program cannot use: rclone 1.60 (Debian 12) fails with `AWS_CA_BUNDLE`, and reads `SSL_CERT_FILE` as well.
+    static func isUnderstood(_ name: String, by program: String) -> Bool {
+        name != "AWS_CA_BUNDLE" || program.split(separator: "/").last != "rclone"
+    }
+
     private func java(_ trust: String?) -> String {
         // Setting this list replaces Java's default exceptions, which include the loopback addresses.
         let exceptions = exceptions.map { $0.hasPrefix(".") ? "*" + $0 : $0 }.joined(separator: "|")

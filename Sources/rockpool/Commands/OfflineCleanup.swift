@@ -12,10 +12,11 @@ enum OfflineCleanup {
     static func run(
         configuration: Configuration, request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
     ) async throws -> Data {
-        let report =
+        var report =
             request.dryRun || !hasStore(configuration.storage)
             ? try await look(configuration: configuration, options: request.options)
             : try await clean(configuration: configuration, options: request.options, watch: watch)
+        report.dryRun = request.dryRun
         return try JSONEncoder.stable.encode(report)
     }
 

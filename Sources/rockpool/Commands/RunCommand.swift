@@ -18,7 +18,8 @@ struct RunCommand: AsyncParsableCommand {
         let command = command.first == "--" ? Array(command.dropFirst()) : command
         guard let program = command.first else { throw ValidationError("no command given: rockpool run -- CMD…") }
         let environment = ProcessInfo.processInfo.environment
-        for (name, value) in try await ClientEnvironment.current(common: common, login: login, environment: environment).variables {
+        for (name, value) in try await ClientEnvironment.current(common: common, login: login, environment: environment).variables
+        where ClientEnvironment.isUnderstood(name, by: program) {
             setenv(name, value, 1)
         }
         // The command replaces this process, so that it receives the signals and owns the terminal and the exit status.

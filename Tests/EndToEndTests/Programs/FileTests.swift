@@ -204,6 +204,35 @@ import Testing
         }
     }
 
+    /// An object that was put online, and after the list was read, is there away: listed, and with its metadata.
+    @Test func anObjectPutOnlineIsThereAway() async throws {
+        let list = "<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>"
+        let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"], ["match": "/b", "kind": "s3"]]]
+        let play: PlayedSite.Play = { asked in
+            asked.method == "PUT" ? .text("", "ETag: \"2\"") : .text(list, "Content-Type: application/xml")
+        }
+        try await PlayedWorld.with(upstream: routes, play) { world in
+            let read = { try await world.get("/b?list-type=2&prefix=") }
+            _ = try await read()
+            try await eventually("the list is stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/b"))").json?["items"]?.array?.count == 1
+            }
+            let fields = ["x-amz-meta-mtime: 123", "Content-Type: text/x-old", "Content-Language: de"]
+            try await #expect(world.send("PUT", "/b/new", fields: fields, body: "old").status == 200)
+            let chunked = ["x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding: aws-chunked", "x-amz-meta-mtime: 124"]
+            try await #expect(world.send("PUT", "/b/new", fields: chunked, body: "3\r\nnew\r\n0\r\n\r\n").status == 200)
+            try await world.stored("/b/new")
+            try await world.turn("offline")
+            try await #expect(read().text.contains("<Key>new</Key>"))
+            let object = try await world.get("/b/new")
+            #expect(object.text == "new" && object["x-amz-meta-mtime"] == "124" && object["etag"] == "\"2\"", "\(object.text)")
+            #expect(object["content-language"] == nil && object["content-encoding"] == nil)
+            let copy = try await world.send("PUT", "/b/copy", fields: ["x-amz-copy-source: /b/new"])
+            #expect(copy.status == 200 && copy["content-type"] == "application/xml")
+            #expect(copy.text.contains("<CopyObjectResult><LastModified>") && copy.text.contains("<ETag>\"loc-"), "\(copy.text)")
+        }
+    }
+
     /// The server has carried out a queued move, and its answer is still on the way: the file is where it was moved to.
     @Test func aMoveUnderWayHidesNothing() async throws {
         let isMoved = Mutex(false)

@@ -8,12 +8,12 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(2))) struct SigningTests {
     private static let python = Python.with("botocore")
 
-    /// Prints the fields with which botocore signs a PUT of `body`.
+    /// Prints the fields with which botocore signs a PUT of `body`, with its length, as the SDKs for Go sign it.
     private static let signing = """
         import datetime, sys
         from botocore import auth, awsrequest, credentials
         url, secret, body = sys.argv[1:4]
-        request = awsrequest.AWSRequest("PUT", url, data=body.encode(), headers={"Content-Type": "text/plain"})
+        request = awsrequest.AWSRequest("PUT", url, data=body.encode(), headers={"Content-Type": "text/plain", "Content-Length": str(len(body))})
         auth.S3SigV4Auth(credentials.Credentials("AKIA1", secret), "s3", "us-east-1").add_auth(request)
         for name, value in request.headers.items():
             print(f"{name}: {value}")

@@ -29,7 +29,6 @@ package enum ChunkedUpload {
 }
 
 extension HTTPFields {
-    /// The fields of a request that describe its content, and the metadata of an S3 object.
     /// Turns the fields of an upload in chunks into those of its content.
     /// - Parameter digest: The SHA-256 of the content in hexadecimal.
     package mutating func becomeWhole(digest: String) {
@@ -44,6 +43,7 @@ extension HTTPFields {
         return rest.isEmpty ? nil : rest.joined(separator: ", ")
     }
 
+    /// The fields of a request that describe its content, and the metadata of an S3 object.
     package var ofWrittenContent: HTTPFields {
         var fields = HTTPFields()
         for field in self where Self.kept.contains(field.name.canonicalName) || field.name.canonicalName.hasPrefix("x-amz-meta-") {
