@@ -41,7 +41,7 @@ package struct ReadExplainer: Sendable {
             "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
             "decision": .string(decision.word),
             "reason": .string(decision.reason),
-            "why": .string(await why(decision, request, identity)),
+            "why": .string(await why(decision, of: request, by: identity)),
             "next": .string(isAway(decision, rules) ? "answered 504: nothing may be sent while the upstream is away" : decision.next),
             "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
@@ -68,8 +68,9 @@ package struct ReadExplainer: Sendable {
         return document
     }
 
-    /// The reason of the decision; if nothing is stored, with what became of the last answer, or to whom the stored copies belong.
-    private func why(_ decision: Reuse, _ request: RequestHead, _ identity: Identity) async -> String {
+    /// The reason of the decision; if nothing is stored, with what became of the last answer, or that copies are stored for another
+    /// credential.
+    private func why(_ decision: Reuse, of request: RequestHead, by identity: Identity) async -> String {
         guard decision == .none(.uriMiss) else { return decision.why }
         if case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event {
             return "\(decision.why): its last answer was not stored (\(Self.words(of: reason)))"

@@ -18,7 +18,7 @@ extension FileReads {
         guard let upstream = context.plan.upstream?.name, let body = context.keyedBody, context.plan.entity?.resource == nil,
             let asked = PropertyRequest(context.request, body: Array(body.readableBytesView))
         else { return nil }
-        overlay.noteListing(at: upstream)
+        overlay.noteListing(of: asked.depth == .itself ? nil : asked.collection, at: upstream)
         // A coded body could not be changed.
         context.exchange.request.fields[.acceptEncoding] = nil
         let principal = context.identity.principal

@@ -73,7 +73,8 @@ extension HTTPFields {
         let type = self[.contentType]
         self = HTTPFields(
             filter { field in
-                ![.contentType, .contentLanguage, .contentDisposition].contains(field.name) && !field.name.canonicalName.hasPrefix("x-amz-meta-")
+                ![.contentType, .contentLanguage, .contentDisposition].contains(field.name)
+                    && !field.name.canonicalName.hasPrefix("x-amz-meta-")
             } + content)
         self[.contentType] = self[.contentType] ?? type
     }

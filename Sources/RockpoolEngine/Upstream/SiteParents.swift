@@ -54,7 +54,7 @@ package final class SiteParents: Sendable {
         logger.warning("another gateway does not answer", metadata: ["gateway": "\(node)", "error": "\(detail)"])
     }
 
-    /// Returns the gateways whose probe is due.
+    /// Returns the gateways to be probed now.
     func takeDue() -> [String] { state.withLock { $0.health.takeDue(among: active.configuration.fleet.parents, now: now()) } }
 
     /// Records the outcome of a probe.

@@ -31,12 +31,12 @@ extension WritePipeline {
             return isMissing ? Problem(.conflict, detail: "the collection \(parent.target) is not there; make it first") : nil
         }
 
-        /// True if the newest stored listing of a collection above a path has other members, and not the one that leads to the path; and if the
-        /// client has made nothing there since.
+        /// True if the newest stored listing of a collection above a path lacks the member that leads to the path, and the client has made
+        /// nothing there since.
         private func isUnlisted(_ path: FilePath, upstream: String, for context: RequestContext) async -> Bool {
             var member = path
             while let collection = member.parent {
-                if let listing = await listing(of: collection, for: context) {
+                if let listing = await listing(of: collection, upstream: upstream, for: context) {
                     guard !listing.members.contains(member) else { return false }
                     let since = files.fold(
                         upstream: upstream, principal: context.identity.principal, deliveredSince: listing.entry.response.responseTime)
@@ -47,20 +47,25 @@ extension WritePipeline {
             return false
         }
 
-        /// The newest stored PROPFIND of a collection that shows members. One that shows none may not have been asked for them.
-        private func listing(of collection: FilePath, for context: RequestContext) async -> (entry: CacheEntry, members: [FilePath])? {
+        /// The newest stored PROPFIND of a collection that shows members; or the newest one, if it is known that clients list this collection:
+        /// otherwise it may be about the collection alone (`Depth: 0`).
+        private func listing(
+            of collection: FilePath, upstream: String, for context: RequestContext
+        ) async -> (entry: CacheEntry, members: [FilePath])? {
+            var empty: CacheEntry?
             for target in Set([collection.target, collection.target.hasSuffix("/") ? collection.target : collection.target + "/"]) {
                 let readable = StoragePartition.readable(by: context.identity.partition)
-                let copies = (try? await cache.copies(ofPath: context.request.origin.url + target, in: readable, limit: 4)) ?? []
+                let copies = (try? await cache.copies(ofPath: context.request.origin.url + target, in: readable, limit: 8)) ?? []
                 for copy in copies where copy.key.method == "PROPFIND" && copy.response.head.status == 207 {
                     guard let bytes = try? await lookup.content(of: copy, limit: Int.mib(1)), let document = Multistatus(bytes) else {
                         continue
                     }
                     let members = document.responses.map(\.path).filter { $0.parent == collection }
                     if !members.isEmpty { return (copy, members) }
+                    empty = empty ?? copy
                 }
             }
-            return nil
+            return files.isListed(collection, at: upstream) ? empty.map { ($0, []) } : nil
         }
 
         /// True if the cache shows that there was something at a path, or at a collection above it up to `top`.

@@ -50,22 +50,22 @@ import Testing
     }
 
     /// A cookie of analytics has a new value in each request; a session cookie names the user.
-    @Test func cookiesThatIdentifyNobodyDoNotHideACopy() async throws {
+    @Test func cookiesThatIdentifyNoUserDoNotHideACopy() async throws {
         let play: PlayedSite.Play = { asked in
             let isAnna = asked["cookie"]?.contains("sid=anna") == true
-            return .text(isAnna ? "anna's" : "anybody's", "Cache-Control: \(isAnna ? "private" : "max-age=60")", "Vary: Cookie")
+            return .text(isAnna ? "anna's" : "common", "Cache-Control: \(isAnna ? "private" : "max-age=60")", "Vary: Cookie")
         }
         try await PlayedWorld.with(play) { world in
             try await #expect(world.get("/mine", ["Cookie: _ga=1; sid=anna; AWSALB=a+b=="]).text == "anna's")
-            try await #expect(world.get("/all", ["Cookie: _ga=1; _ga_X=GS1.1.7"]).text == "anybody's")
+            try await #expect(world.get("/all", ["Cookie: _ga=1; _ga_X=GS1.1.7"]).text == "common")
             try await world.stored("/mine")
             try await world.stored("/all")
             try await world.turn("offline")
             for cookies in ["_ga=2; sid=anna", "sid=anna; AWSALB=c+d=="] {
                 try await #expect(world.get("/mine", ["Cookie: " + cookies]).text == "anna's", "\(cookies)")
             }
-            try await #expect(world.get("/all", ["Cookie: _ga=9"]).text == "anybody's")
-            try await #expect(world.get("/all").text == "anybody's")
+            try await #expect(world.get("/all", ["Cookie: _ga=9"]).text == "common")
+            try await #expect(world.get("/all").text == "common")
             for cookies in ["_ga=1; sid=bert", "_ga=1"] {
                 try await #expect(world.get("/mine", ["Cookie: " + cookies]).status == 504, "\(cookies)")
             }
@@ -73,7 +73,7 @@ import Testing
     }
 
     /// An API that answers by session and does not declare it in `Vary`.
-    @Test func anOwnCopyComesBeforeANewerOneOfNobody() async throws {
+    @Test func anOwnCopyComesBeforeANewerSharedOne() async throws {
         let play: PlayedSite.Play = { asked in
             .text(asked["cookie"] == nil ? "sign in" : "welcome", "Content-Type: text/html", "Last-Modified: Mon, 02 Nov 2026 10:00:00 GMT")
         }

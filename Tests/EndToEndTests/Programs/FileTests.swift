@@ -156,13 +156,23 @@ import Testing
 
     /// rclone makes a nested collection first, and its parents after a 409.
     @Test func aCollectionWhoseParentIsNotListedIsMadeAfterIt() async throws {
-        try await PlayedWorld.with(upstream: Self.routes, { Self.play($0) }) { world in
-            try await #expect(list(world).status == 207)
-            try await eventually("the listing is stored") {
-                try await world.server.get("/v1/cache?prefix=\(world.url("/dir/"))").json?["items"]?.array?.count == 1
+        let play: PlayedSite.Play = { asked in
+            guard asked.method == "PROPFIND", asked.path != "/dir/" else { return Self.play(asked) }
+            let listing = "<d:multistatus xmlns:d=\"DAV:\">\(Self.listed(asked.path))</d:multistatus>"
+            return .text(listing, status: 207, "Content-Type: application/xml")
+        }
+        try await PlayedWorld.with(upstream: Self.routes, play) { world in
+            for (path, depth) in [("/dir/", "1"), ("/empty/", "1"), ("/alone/", "0")] {
+                try await #expect(list(world, path, depth: depth).status == 207)
+            }
+            try await eventually("the listings are stored") {
+                try await world.server.get("/v1/cache?prefix=\(world.url("/"))").json?["items"]?.array?.count == 3
             }
             try await world.turn("offline")
-            for (path, status) in [("/dir/new/sub/", 409), ("/dir/new/", 202), ("/dir/new/sub/", 202), ("/dir/b/sub/", 202), ("/x/y/", 202)] {
+            for (path, status) in [
+                ("/dir/new/sub/", 409), ("/dir/new/", 202), ("/dir/new/sub/", 202), ("/dir/b/sub/", 202), ("/x/y/", 202),
+                ("/empty/new/sub/", 409), ("/alone/new/sub/", 202),
+            ] {
                 try await #expect(world.send("MKCOL", path).status == status, "\(path)")
             }
         }
@@ -206,7 +216,8 @@ import Testing
 
     /// An object that was put online, and after the list was read, is there away: listed, and with its metadata.
     @Test func anObjectPutOnlineIsThereAway() async throws {
-        let list = "<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>"
+        let list =
+            "<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>"
         let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"], ["match": "/b", "kind": "s3"]]]
         let play: PlayedSite.Play = { asked in
             asked.method == "PUT" ? .text("", "ETag: \"2\"") : .text(list, "Content-Type: application/xml")
@@ -219,7 +230,9 @@ import Testing
             }
             let fields = ["x-amz-meta-mtime: 123", "Content-Type: text/x-old", "Content-Language: de"]
             try await #expect(world.send("PUT", "/b/new", fields: fields, body: "old").status == 200)
-            let chunked = ["x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding: aws-chunked", "x-amz-meta-mtime: 124"]
+            let chunked = [
+                "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding: aws-chunked", "x-amz-meta-mtime: 124",
+            ]
             try await #expect(world.send("PUT", "/b/new", fields: chunked, body: "3\r\nnew\r\n0\r\n\r\n").status == 200)
             try await world.stored("/b/new")
             try await world.turn("offline")

@@ -35,7 +35,7 @@ import Testing
         ("Vary: Accept", "Accept: a/b;x=\"1,2\"", "Accept: a/b;x=\"1, 2\"", false),
         ("Vary: Accept", "Accept: a/b;x=Y", "Accept: a/b;x=y", false),
         ("Vary: Cookie", "Cookie: a=1; b=2", "Cookie: a=1; b=2", true), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
-        // Cookies that identify nobody.
+        // Cookies that identify no user.
         ("Vary: Cookie", "Cookie: _ga=1; a=1", "Cookie: a=1; _ga=2; _gid=3", true), ("Vary: Cookie", "Cookie: _ga=1", "", true),
         ("Vary: Cookie", "", "Cookie: _ga=1", true), ("Vary: Cookie", "Cookie: _ga=1; a=1", "Cookie: _ga=1", false),
         // Canonically equivalent in Unicode, but different bytes.

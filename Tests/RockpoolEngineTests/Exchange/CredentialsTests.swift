@@ -48,7 +48,7 @@ struct CredentialsTests {
         #expect(names([.cookie: "a=1"]) != names([.cookie: "a=2"]))
     }
 
-    @Test func cookiesThatIdentifyNobodyDoNotSplitAnIdentity() {
+    @Test func cookiesThatIdentifyNoUserDoNotSplitAnIdentity() {
         let session = names([.cookie: "sid=7"])
         #expect(names([.cookie: "_ga=GA1.1.2.3; sid=7; _ga_ABC=GS1.1.9"]) == session)
         #expect(names([.cookie: "sid=7;AWSALB=x/y+z==; __cf_bm=1"]) == session)

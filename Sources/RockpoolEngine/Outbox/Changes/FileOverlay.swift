@@ -14,6 +14,8 @@ final class FileOverlay: Sendable {
         private var changed: [FilePath: Int] = [:]
         /// True if clients list collections of the upstream.
         var isListed = false
+        /// The collections that clients have listed with their members.
+        var listed: Set<FilePath> = []
         /// Paths that a client was told are not there, and when.
         var missing: [MissingFile: Timestamp] = [:]
 
@@ -67,6 +69,8 @@ final class FileOverlay: Sendable {
     /// Time for which that counts, and the number of paths.
     private static let missingFor = TimeSpan.seconds(60)
     private static let missingLimit = 256
+    /// Maximum number of collections in `listed` per upstream; above it all are forgotten.
+    private static let listedLimit = 1_000
 
     private let upstreams = Mutex<[String: Writes]>([:])
 
@@ -110,7 +114,20 @@ final class FileOverlay: Sendable {
     }
 
     /// Records that clients list collections of this upstream.
-    func noteListing(at upstream: String) { upstreams.withLock { $0[upstream, default: Writes()].isListed = true } }
+    /// - Parameter collection: one that a client lists with its members.
+    func noteListing(of collection: FilePath? = nil, at upstream: String) {
+        upstreams.withLock { upstreams in
+            upstreams[upstream, default: Writes()].isListed = true
+            guard let collection else { return }
+            if upstreams[upstream]?.listed.count ?? 0 >= Self.listedLimit { upstreams[upstream]?.listed = [] }
+            upstreams[upstream]?.listed.insert(collection)
+        }
+    }
+
+    /// True if a client has listed the collection with its members.
+    func isListed(_ collection: FilePath, at upstream: String) -> Bool {
+        upstreams.withLock { $0[upstream]?.listed.contains(collection) == true }
+    }
 
     /// Records that a client was told that there is nothing at a path.
     func noteMissing(_ path: FilePath, upstream: String, principal: String?, at moment: Timestamp) {
