@@ -161,6 +161,17 @@ struct CacheRoutesTests {
         #expect(post["decision"] == "forward" && post["reason"] == "method")
     }
 
+    /// Clients of a gateway know a resource by another URL.
+    @Test func aURLAtAGatewayStandsForThatOfItsOrigin() async throws {
+        let door = try await filled(configure: { $0.upstreams[0].gateway = "127.0.0.1:7630" })
+        for gateway in ["http%3A%2F%2F127.0.0.1%3A7630", "http%3A%2F%2Flocalhost%3A7630"] {
+            try await #expect(door.ask(.get, "/v1/cache/explain?url=\(gateway)%2Fa").json["decision"] == "fresh")
+            try await #expect(door.ask(.get, "/v1/cache/entry?url=\(gateway)%2Fa").json["url"] == "http://api.test/a")
+        }
+        try await #expect(door.ask(.get, "/v1/cache/entry?url=http%3A%2F%2F127.0.0.1%3A7631%2Fa").status == 404)
+        try await #expect(door.ask(.delete, "/v1/cache?url=http%3A%2F%2Flocalhost%3A7630%2Fa").json["entries"] == 2)
+    }
+
     @Test func pinsHoldUpToTheirCap() async throws {
         let door = try await filled(configure: { $0.storage.pinCapPercent = 25 })
         for _ in 0..<2 {

@@ -342,6 +342,44 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: ["", "foo\n"]) func aFileThatIsNoKeyIsRefused(_ text: String) async throws {
+        try await openData(scratch.state, time).close()
+        try Data(text.utf8).write(to: URL(filePath: "\(scratch.state)/install-key"))
+        #expect(chmod("\(scratch.state)/install-key", 0o600) == 0)
+        #expect(throws: DataStoreError.noKey(path: "\(scratch.state)/install-key")) { try openData(scratch.state, time) }
+    }
+
+    /// The switch promises that nothing is sent: what cannot be read may have been `offline`.
+    @Test func aDamagedSwitchIsOffline() async throws {
+        let store = try openData(scratch.state, time)
+        #expect(store.networkSwitch() == nil)
+        try Data("{{{".utf8).write(to: URL(filePath: "\(scratch.state)/network.json"))
+        #expect(store.networkSwitch()?.mode == .offline && DataStore.networkSwitch(in: scratch.state)?.mode == .offline)
+        try store.keep(NetworkSwitch(mode: .auto))
+        #expect(store.networkSwitch()?.mode == .auto)
+        await store.close()
+    }
+
+    @Test func theFirstPageShowsWhyAStoreWouldNotOpen() async throws {
+        let path = "\(scratch.state)/data.sqlite"
+        #expect(DataStore.refusal(in: scratch.state) == nil)
+        try await openData(scratch.state, time).close()
+        #expect(DataStore.refusal(in: scratch.state) == nil)
+        let whole = try #require(FileManager.default.contents(atPath: path))
+        var newer = whole
+        newer[62] = 9
+        try newer.write(to: URL(filePath: path))
+        let refusal = try #require(DataStore.refusal(in: scratch.state))
+        guard case .newerSchema = refusal else { throw refusal }
+        #expect(throws: refusal) { try openData(scratch.state, time) }
+        for damaged in [Data(repeating: 7, count: 5000), whole.prefix(20)] {
+            try damaged.write(to: URL(filePath: path))
+            let refusal = try #require(DataStore.refusal(in: scratch.state))
+            guard case .corrupt = refusal else { throw refusal }
+            #expect(throws: DataStoreError.self) { try openData(scratch.state, time) }
+        }
+    }
+
     @Test func aDirectoryBehindALinkIsItsOwnersAllTheSame() async throws {
         try FileManager.default.createDirectory(
             atPath: "\(scratch.path)/private", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

@@ -42,7 +42,7 @@ package struct ReadExplainer: Sendable {
             "decision": .string(decision.word),
             "reason": .string(decision.reason),
             "why": .string(await why(decision, of: request, by: identity)),
-            "next": .string(isAway(decision, rules) ? "answered 504: nothing may be sent while the upstream is away" : decision.next),
+            "next": .string(isAway(decision, rules) ? away(plan) : decision.next),
             "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
@@ -93,6 +93,12 @@ package struct ReadExplainer: Sendable {
         case .notCacheable: "nothing in it permits storing"
         default: reason
         }
+    }
+
+    /// What becomes of a request that would be sent, while its upstream is away.
+    private func away(_ plan: RoutePlan) -> String {
+        if !plan.isWrite { return "answered 504: nothing may be sent while the upstream is away" }
+        return plan.queueable ? "queued until the upstream is back" : "answered 503: it may not be queued"
     }
 
     /// True for a request that would be sent, if its upstream could be reached.

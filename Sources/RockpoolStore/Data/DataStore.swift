@@ -57,21 +57,6 @@ package final class DataStore: Sendable {
     /// Maximum bytes of request and response bodies that are stored in their row.
     package static let inlineLimit = Int.mib(1)
 
-    /// Returns true if the database has lost its content: it is missing beside bodies of writes, or empty beside the key that is created
-    /// after its first page. SQLite would silently start with an empty database.
-    package static func isLost(in directory: String) -> Bool {
-        guard let size = FileStatus.of("\(directory)/data.sqlite")?.size else {
-            return Paths.names(in: "\(directory)/blobs").contains { $0 != "tmp" }
-        }
-        return size == 0 && FileStatus.of("\(directory)/install-key") != nil
-    }
-
-    /// Returns true if there is no database in a directory that was in use, or an empty one.
-    package static func lacksDatabase(in directory: String) -> Bool {
-        isLost(in: directory)
-            || FileStatus.of("\(directory)/data.sqlite") == nil && FileStatus.of(LiveWriteFile.path(directory)) != nil
-    }
-
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
     /// After a crash every operation in flight, and every live write that was under way, becomes `uncertain`, reason `crashed`: it may have

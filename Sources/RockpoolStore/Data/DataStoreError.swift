@@ -9,6 +9,8 @@ package enum DataStoreError: Error, Equatable {
     case readableByOthers(path: String)
     /// The admin token in the file is too short and could be guessed.
     case shortToken(path: String)
+    /// `install-key` holds no key: it is empty, or was replaced.
+    case noKey(path: String)
     /// The secret in `storage.key_file` is one that can be guessed.
     case shortKey(path: String)
     /// Queued bodies are sealed under a key that is neither the installation's own nor that of `storage.key_file`.
@@ -56,6 +58,11 @@ extension DataStoreError: CustomStringConvertible {
         case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
         case .shortToken(let path):
             "\(path) holds fewer than \(DataStore.leastTokenBytes) characters; remove it, and a new token is made"
+        case .noKey(let path):
+            """
+            \(path) is no key of an installation; restore it from a backup, or remove it: with a new one, queued writes wait for their \
+            former owners for ever
+            """
         case .shortKey(let path):
             "\(path) (storage.key_file) holds fewer than \(BodySeal.leastKeyBytes) characters; make one with: openssl rand -hex 32"
         case .unknownKey(let path):

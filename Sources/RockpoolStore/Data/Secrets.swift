@@ -7,8 +7,11 @@ import Glibc
 /// Random bytes in a file of mode 0600, created at first use.
 enum Secrets {
     /// The key of the HMAC that turns a credential into a name.
+    /// - Throws: `.noKey` for a file that holds fewer than 32 characters.
     static func installKey(in directory: String) throws -> [UInt8] {
-        Array(try secret("install-key", in: directory).utf8)
+        let key = Array(try secret("install-key", in: directory).utf8)
+        guard key.count >= 32 else { throw DataStoreError.noKey(path: "\(directory)/install-key") }
+        return key
     }
 
     /// Returns 64 hexadecimal digits. A crash never leaves a partial secret.

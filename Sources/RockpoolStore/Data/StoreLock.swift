@@ -55,8 +55,10 @@ package final class StoreLock: Sendable {
             return StoreLock(file)
         } catch let error as DataStoreError {
             throw error
+        } catch let error as FileError where error.code == EACCES {
+            throw .unavailable("\(directory) belongs to another user; run this as that user")
         } catch {
-            throw .unavailable("cannot lock \(path): \(error)")
+            throw .unavailable("cannot lock the state directory: \(error)")
         }
     }
 }

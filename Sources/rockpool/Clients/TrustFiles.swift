@@ -147,9 +147,14 @@ struct TrustFiles {
     private func write(_ text: Data, to name: String) throws -> String {
         let path = authority.directory + "/" + name
         guard FileManager.default.contents(atPath: path) != text else { return path }
-        try FileManager.default.createDirectory(
-            atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try text.write(to: URL(fileURLWithPath: path), options: .atomic)
+        do {
+            try FileManager.default.createDirectory(
+                atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            try text.write(to: URL(fileURLWithPath: path), options: .atomic)
+        } catch {
+            throw CommandFailure(.failed, "cannot write \(path); run this as the owner of the state directory, on a disk with free space")
+        }
         return path
     }
 

@@ -109,10 +109,9 @@ struct Examination {
             guard access(path, W_OK | X_OK) == 0 else {
                 return .fail(name, detail: "\(path) cannot be written", advice: "make the user that runs the server its owner")
             }
-            if name == "state_dir", DataStore.lacksDatabase(in: path) {
-                return .fail(
-                    name, detail: "\(path)/data.sqlite is missing or empty, but the directory was in use",
-                    advice: "restore it from a backup, or, to begin with an empty outbox, move it and blobs/ elsewhere")
+            if name == "state_dir", let refusal = DataStore.refusal(in: path) {
+                let words = refusal.description.split(separator: "; ", maxSplits: 1).map { String($0) }
+                return .fail(name, detail: words[0], advice: words.dropFirst().first ?? "see the log of rockpool serve")
             }
             var volume = statvfs()
             guard statvfs(path, &volume) == 0 else { return .ok(name, detail: path) }

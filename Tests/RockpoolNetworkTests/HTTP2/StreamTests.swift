@@ -105,6 +105,22 @@ struct StreamTests {
         #expect(try await String(decoding: client.frame(.data).payload, as: UTF8.self) == "none")
     }
 
+    /// A body that is shorter or longer than its length is an error of its stream alone (RFC 9113 §8.1.1), as a client makes it that gives up.
+    @Test(arguments: ["3", "9"]) func aBodyOfAnotherLengthEndsItsStreamAlone(length: String) async throws {
+        let gate = Gate()
+        let pool = try await Pool.intercepting(rule: { $0.head.target == "/slow" ? .held(gate, .ok()) : .ok() })
+        let client = try await connect(pool)
+        try await client.send(RawFrame.get(1, "/slow"))
+        let head = [(":method", "PUT"), (":scheme", "https"), (":authority", "api.test"), (":path", "/a"), ("content-length", length)]
+        try await client.send(RawFrame.head(3, head, endsStream: false), RawFrame(.data, flags: 1, stream: 3, payload: Array("pearl".utf8)))
+        let reset = try await client.frame(.reset, .goAway)
+        #expect(reset.kind == .reset && reset.stream == 3 && reset.code == 1)
+        gate.open()
+        #expect(try await client.frame(.headers).stream == 1)
+        try await client.send(RawFrame.get(5))
+        #expect(try await client.frame(.headers).stream == 5)
+    }
+
     @Test func moreStreamsThanAllowedAreRefusedOneByOne() async throws {
         let gate = Gate()
         let pool = try await Pool.intercepting(rule: { _ in .held(gate, .ok("pearl", [.cacheControl: "no-store"])) })

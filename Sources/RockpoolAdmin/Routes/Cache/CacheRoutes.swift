@@ -51,7 +51,7 @@ struct CacheRoutes {
     }
 
     private func show(request: Request) async throws -> Response {
-        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
+        let url = try active.request(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
         let entries = try await cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
         let (secret, now) = (active.secretNames, self.now())
@@ -68,7 +68,7 @@ struct CacheRoutes {
         }
         var fields: HTTPFields = [:]
         for line in query.all(named: "header") { fields.append(try HTTPField(line: line)) }
-        return .json(await explainer.explain(try RequestHead(method: method, url: try query.required(named: "url"), fields: fields)))
+        return .json(await explainer.explain(try active.request(method, url: try query.required(named: "url"), fields: fields)))
     }
 
     private func purge(request: Request) async throws -> Response {
@@ -101,7 +101,7 @@ struct CacheRoutes {
 
     /// The stored entries of the request's `url`. Throws a 404 if there are none.
     private func stored(for request: Request) async throws -> (url: String, entries: [CacheEntry]) {
-        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
+        let url = try active.request(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
         let entries = try await cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
         return (url, entries)

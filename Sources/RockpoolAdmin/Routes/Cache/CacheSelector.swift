@@ -18,7 +18,7 @@ enum CacheSelector {
             throw .badRequest("name at least one of \(Self.names.joined(separator: ", ")); none is given")
         }
         var selection = CacheSelection()
-        for url in query.all(named: "url") { selection.urls.append(try RequestHead(url: url).url) }
+        for url in query.all(named: "url") { selection.urls.append(try active.request(url: url).url) }
         selection.groups = query.all(named: "group")
         if selection.groups.contains("") { throw .badRequest("group is empty") }
         selection.prefix = try pattern("prefix", from: query)

@@ -21,7 +21,9 @@ struct PrefetchRoute {
             throw Refusal.badRequest(#"send {"urls": ["https://…"], "pin": false, "headers": {"Accept-Language": "de"}}"#)
         }
         let wish = try Wish(body)
-        let outcomes = await engine.prefetch(wish.urls, fields: wish.fields, pin: wish.pin)
+        // What is no URL is refused one by one.
+        let urls = wish.urls.map { (try? engine.active.request(url: $0).url) ?? $0 }
+        let outcomes = await engine.prefetch(urls, fields: wish.fields, pin: wish.pin)
         var items: [JSONValue] = []
         for outcome in outcomes { items.append(Self.json(of: outcome, offlineUntil: try await offlineUntil(outcome))) }
         return .json(["items": .array(items), "stored": .integer(outcomes.count(where: \.isStored)), "next": .null])

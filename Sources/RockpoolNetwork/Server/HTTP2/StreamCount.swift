@@ -104,8 +104,8 @@ final class StreamCount: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An error of one stream does not affect the others: the multiplexer reports it to that stream.
-        if error is NIOHTTP2Errors.StreamError { return context.fireErrorCaught(error) }
+        // An error of one stream does not affect the others: the stream has been reset (RFC 9113 §8.1.1).
+        if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.ContentLengthViolated { return context.fireErrorCaught(error) }
         context.close(promise: nil)
     }
 
