@@ -69,12 +69,13 @@ extension WritePipeline {
     private func sendOrKeep(
         _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
     ) async throws -> Reply {
+        let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
         let turn = context.isReachable && context.plan.hasVersionedItem ? EntityTurns.Key(draft.operation) : nil
         if let turn { await entityTurns.enter(turn) }
         defer { if let turn { entityTurns.leave(turn) } }
         var isFree = false
         if !context.wishes.respondsAsync, !draft.mustWait {
-            isFree = try await laneIsFree(for: draft.operation, upstream: upstream, context: context)
+            isFree = try await laneIsFree(for: draft.operation, upstream: upstream, before: deadline, context: context)
         }
         guard isFree else {
             noteAbsence(&context, operation: &draft.operation)
@@ -140,13 +141,14 @@ extension WritePipeline {
     }
 
     /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
-    /// get a short time to finish.
-    private func laneIsFree(for operation: QueuedWriteDraft, upstream: Upstream, context: RequestContext) async throws -> Bool {
+    /// get a short time to finish, until `deadline`.
+    private func laneIsFree(
+        for operation: QueuedWriteDraft, upstream: Upstream, before deadline: ContinuousClock.Instant, context: RequestContext
+    ) async throws -> Bool {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
         // What other nodes of a fleet have accepted comes first; while that is not known, nothing is sent.
         do { try await data.catchUp() } catch DataStoreError.away { return false }
         let lane = operation.lane
-        let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
             let standings = try await data.standings(lane: lane, upstream: upstream.name)
