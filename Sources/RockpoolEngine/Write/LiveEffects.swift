@@ -27,4 +27,17 @@ struct LiveEffects: Sendable {
             write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
             principal: identity.principal, at: now())
     }
+
+    /// Notes that a write may have taken effect: what is stored counts as older, and the version that its client has seen is not known any
+    /// more, so that the next write is not conditional on it.
+    func noteUnknown(_ request: RequestHead, by identity: Identity) async {
+        // In a task of its own, because that of a client that has left is cancelled.
+        await Task {
+            let head = ResponseHead(status: 200)
+            await updates.invalidate(after: head, to: request)
+            var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
+            write.evidence = .nothing
+            await effects.note(write, partition: identity.partition, sentAt: now())
+        }.value
+    }
 }

@@ -112,10 +112,9 @@ extension WritePipeline {
             // The client has disconnected without a reply and will retry, so the write is not queued.
             guard failure.kind != .cancelled else {
                 body.discard()
-                // Its effect is not known.
                 if failure.sent != .no {
                     traces.abandon(&draft.trace)
-                    await reads.updates.invalidate(after: ResponseHead(status: 200), to: context.request)
+                    await liveEffects.noteUnknown(context.request, by: context.identity)
                 }
                 return context.unanswered(failure, offlineMiss: false)
             }

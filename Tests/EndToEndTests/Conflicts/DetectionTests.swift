@@ -183,6 +183,12 @@ struct Detection: CustomTestStringConvertible, Sendable {
             try await #expect(world.server.get("/v1/operations").json?["items"]?.array?.isEmpty == true)
             try await #expect(world.get("/notes/1").text == note.withLock { $0.text })
             #expect(note.withLock { $0.revision } == 4)
+            // A write that its client gave up has taken effect all the same.
+            let givenUp = try await world.send("PUT", "/notes/1", fields: json, body: #"{"v":4}"#, options: ["--max-time", "0.05"])
+            #expect(givenUp.exit == 28)
+            try await #expect(world.send("PUT", "/notes/1", fields: json, body: #"{"v":5}"#).status == 200)
+            try await #expect(world.server.get("/v1/operations").json?["items"]?.array?.isEmpty == true)
+            #expect(note.withLock { $0.revision } == 6)
         }
     }
 }

@@ -36,4 +36,10 @@ import Testing
         let fields = [one, other].map { signer.signed($0, authority: "s3", at: moment).fields[.authorization] }
         #expect(fields[0] == fields[1])
     }
+
+    @Test func aQueryIsSortedByItsNames() throws {
+        let hex = { (text: String) in text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+        let signed = signer.signed(try request("/b?a-b=1&a=2&a=1"), authority: "s3", at: Timestamp(seconds: 1_500_000_000))
+        #expect(signed.fields[.authorization]?.contains(hex(hex("\na=1&a=2&a-b=1\n"))) == true)
+    }
 }

@@ -77,8 +77,10 @@ package struct SigV4Signer: Sendable {
     }
 
     private static func canonical(query: String) -> String {
-        query.split(separator: "&").map { $0.contains("=") ? String($0) : "\($0)=" }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-            .joined(separator: "&")
+        // By name, then by value: the `=` between them comes before any other character.
+        let order = { (parameter: String) in parameter.utf8.map { $0 == UInt8(ascii: "=") ? 0 : $0 } }
+        return query.split(separator: "&").map { $0.contains("=") ? String($0) : "\($0)=" }
+            .sorted { order($0).lexicographicallyPrecedes(order($1)) }.joined(separator: "&")
     }
 
     /// A field's value with single spaces.
