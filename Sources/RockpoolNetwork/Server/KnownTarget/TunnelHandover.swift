@@ -19,7 +19,7 @@ struct TunnelHandover {
         guard interception.isDecrypted, !isBypassed else {
             let target = KnownTarget(host: host, port: port, service: connection.service, mayBeTunnel: true)
             // Some clients open a tunnel for `http://` too.
-            guard target.isDeclaredForHTTP || port == 80, case .inspect = try target.course() else {
+            guard target.isDeclaredForHTTP, case .inspect = try target.course() else {
                 return openTunnel(host: host, port: port, context: context)
             }
             return establish(context: context) { [connection] channel in
