@@ -18,7 +18,7 @@ struct ResponseStore: Sendable {
     let sightings = Sightings()
     let admission = Admission()
     /// One task at a time joins the stored parts of a key.
-    let joins = KeyTurns()
+    let joins = KeyTurns<CacheKey>()
 
     /// Returns the upstream's response for the requesting client, and stores it meanwhile if the rules permit.
     /// - Parameters:

@@ -97,7 +97,7 @@ extension FileReads {
     /// Returns what stored listings show of a path: its own with members, else that of the collection above.
     private func storedListing(around path: FilePath, asked: PropertyRequest, for context: RequestContext) async -> KnownListing? {
         for (place, isOwn) in [(path, true), (path.parent ?? path, false)] {
-            for target in Set([place.target, place.target.hasSuffix("/") ? place.target : place.target + "/"]).sorted() {
+            for target in place.targets {
                 var inner = context.at(target, depth: "1")
                 inner.plan.strategy = .cacheOnly
                 var reply = await ownWrites.reads.readServerState(&inner)

@@ -53,8 +53,8 @@ extension WritePipeline {
             of collection: FilePath, upstream: String, for context: RequestContext
         ) async -> (entry: CacheEntry, members: [FilePath])? {
             var empty: CacheEntry?
-            for target in Set([collection.target, collection.target.hasSuffix("/") ? collection.target : collection.target + "/"]) {
-                let readable = StoragePartition.readable(by: context.identity.partition)
+            let readable = StoragePartition.readable(by: context.identity.partition)
+            for target in collection.targets {
                 let copies = (try? await cache.copies(ofPath: context.request.origin.url + target, in: readable, limit: 8)) ?? []
                 for copy in copies where copy.key.method == "PROPFIND" && copy.response.head.status == 207 {
                     guard let bytes = try? await lookup.content(of: copy, limit: Int.mib(1)), let document = Multistatus(bytes) else {
@@ -73,7 +73,7 @@ extension WritePipeline {
             let readable = StoragePartition.readable(by: context.identity.partition)
             var path: FilePath? = path
             while let place = path, top.contains(place) {
-                for url in [place.target, place.target + "/"].map({ context.request.origin.url + $0 }) {
+                for url in place.targets.map({ context.request.origin.url + $0 }) {
                     let copies = (try? await cache.copies(ofPath: url, in: readable, limit: 4)) ?? []
                     if copies.contains(where: { (200...299).contains($0.response.head.status) }) { return true }
                 }

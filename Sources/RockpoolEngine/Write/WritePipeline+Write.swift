@@ -70,9 +70,9 @@ extension WritePipeline {
         _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
     ) async throws -> Reply {
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
-        let turn = context.isReachable && context.plan.hasVersionedItem ? EntityTurns.Key(draft.operation) : nil
-        if let turn { await entityTurns.enter(turn) }
-        defer { if let turn { entityTurns.leave(turn) } }
+        let turn = context.isReachable && context.plan.hasVersionedItem ? ClientLane(draft.operation) : nil
+        if let turn { await entityTurns.enter(key: turn) }
+        defer { if let turn { entityTurns.leave(key: turn) } }
         var isFree = false
         if !context.wishes.respondsAsync, !draft.mustWait {
             isFree = try await laneIsFree(for: draft.operation, upstream: upstream, before: deadline, context: context)

@@ -21,7 +21,9 @@ package final class WritePipeline: Sendable {
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
-    let entityTurns = EntityTurns()
+    /// One live write at a time for each entity of a client: two that overlapped would both be conditional on the version from before the
+    /// first, so that the second would conflict with its own client's change (docs/outbox.md#live-writes).
+    let entityTurns = KeyTurns<ClientLane>()
     let traces: LiveTraces
     let liveEffects: LiveEffects
 

@@ -76,7 +76,7 @@ package struct AnsweredWrite: Sendable {
 
     /// True if the body of a PUT is the new content of its target, neither a part of it nor a copy that the upstream makes of another object.
     package var setsItsBody: Bool {
-        !request.fields.contains(.contentRange) && request.fields.value(of: "x-amz-copy-source") == nil
+        !request.fields.contains(.contentRange) && !CopiedObject.isMade(by: request)
     }
 
     /// The answer's body as JSON; nil if it is not JSON, or the status says that it is no representation.

@@ -28,6 +28,12 @@ package struct FilePath: Hashable, Sendable {
     /// The last segment.
     package var name: String { text.lastIndex(of: "/").map { String(text[text.index(after: $0)...]) } ?? text }
 
+    /// The targets that may name it: as a file, and as a collection.
+    package var targets: [String] {
+        let target = target
+        return target.hasSuffix("/") ? [target] : [target, target + "/"]
+    }
+
     /// The path in the form of a request's target.
     package var target: String {
         var bytes: [UInt8] = []

@@ -6,18 +6,12 @@ import Synchronization
 /// The lanes in which the effects of a client's delivery are being noted. The next write of that client waits for them, because otherwise it
 /// would build on the copy from before the delivery.
 final class EffectsUnderWay: Sendable {
-    private struct Lane: Hashable {
-        var upstream: String
-        var name: String
-        var principal: String?
-    }
-
-    private let lanes = Mutex<[Lane: Int]>([:])
+    private let lanes = Mutex<[ClientLane: Int]>([:])
 
     /// Runs `work`, which ends an operation and notes its effects; publish the new state after it: that event ends the wait.
     func during<Result>(_ operation: QueuedWrite?, _ work: () async throws -> Result) async rethrows -> Result {
         guard let operation else { return try await work() }
-        let lane = Lane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
+        let lane = ClientLane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
         lanes.withLock { $0[lane, default: 0] += 1 }
         defer {
             lanes.withLock { lanes in
@@ -29,7 +23,7 @@ final class EffectsUnderWay: Sendable {
     }
 
     func contains(upstream: String, lane: String, principal: String?) -> Bool {
-        lanes.withLock { $0[Lane(upstream: upstream, name: lane, principal: principal)] != nil }
+        lanes.withLock { $0[ClientLane(upstream: upstream, name: lane, principal: principal)] != nil }
     }
 }
 

@@ -1,14 +1,13 @@
-// A lock per cache key.
-import RockpoolCore
+// A lock per key.
 import Synchronization
 
 /// Grants each key to one task at a time, in order of arrival.
-final class KeyTurns: Sendable {
+final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     /// The tasks that wait for each taken key.
-    private let waiting = Mutex<[CacheKey: [CheckedContinuation<Void, Never>]]>([:])
+    private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
 
     /// Waits until the key is free, and takes it. `leave` must follow.
-    func enter(key: CacheKey) async {
+    func enter(key: Key) async {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in
                 guard waiting[key] != nil else {
@@ -22,7 +21,7 @@ final class KeyTurns: Sendable {
         }
     }
 
-    func leave(key: CacheKey) {
+    func leave(key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
             guard var queue = waiting[key], !queue.isEmpty else {
                 waiting[key] = nil
