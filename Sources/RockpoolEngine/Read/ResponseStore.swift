@@ -99,7 +99,8 @@ struct ResponseStore: Sendable {
     ) -> Storability {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
-            hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil)
+            hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
+            assignsFreshness: context.plan.category?.ttl != nil)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.

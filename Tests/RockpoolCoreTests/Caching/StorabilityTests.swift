@@ -138,10 +138,22 @@ import Testing
         ] {
             check(Case(response: fields, expected: .refused(.status), status: status, request: odd))
             check(Case(response: fields, expected: .refused(.status), status: status, request: odd, context: Self.offline))
-            check(
-                Case(response: "Cache-Control: private", expected: .refused(.status), status: status, request: odd, context: Self.offline))
+            let ownFreshness = "Cache-Control: private | Last-Modified: @-1000"
+            check(Case(response: ownFreshness, expected: .refused(.status), status: status, request: odd, context: Self.offline))
             check(Case(response: fields, expected: .own("ann"), status: status, request: odd, context: Self.ann))
             check(Case(response: fields, expected: .shared, request: odd))
+        }
+    }
+
+    /// A reload, and apt, ask with `max-age=0`: what is lacking is lacking for others too, while the upstream is away and never online.
+    @Test(arguments: [404, 410]) func errorsThatAreNeverFreshAreForOthersInAnswerToReloads(_ status: Int) {
+        for reload in ["Cache-Control: max-age=0", "Cache-Control: no-cache", "Pragma: no-cache"] {
+            let kept = StorageContext(policy: .offlineFirst)
+            check(Case(response: "", expected: .shared, status: status, request: reload, context: kept))
+            check(Case(response: "Last-Modified: @-1000", expected: .refused(.status), status: status, request: reload, context: kept))
+            check(Case(response: "", expected: .refused(.status), status: status, request: reload + " | X-Odd: 1", context: kept))
+            let assigned = StorageContext(policy: .offlineFirst, assignsFreshness: true)
+            check(Case(response: "", expected: .refused(.status), status: status, request: reload, context: assigned))
         }
     }
 

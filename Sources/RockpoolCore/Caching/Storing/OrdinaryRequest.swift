@@ -11,14 +11,17 @@ enum OrdinaryRequest {
         return request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= .kib(4)
     }
 
-    /// True if an error may be stored for other clients: browsers and common clients send every one of the request's fields, and none of
-    /// the fields requires revalidation (RFC 9111 §5.2.1), with which a client could renew the error indefinitely.
+    /// True if an error may be stored for other clients: browsers and common clients send every one of the request's fields.
+    ///
+    /// An error that `isEverFresh` must not answer a request that requires revalidation either (RFC 9111 §5.2.1): with such requests a
+    /// client could renew the error indefinitely. An error that is never fresh is used only while the upstream is away.
     ///
     /// Credentials are not among these fields: an error provoked by a wrong credential applies to its sender only.
-    static func mayShareError(_ request: RequestHead) -> Bool {
+    static func mayShareError(_ request: RequestHead, isEverFresh: Bool) -> Bool {
         guard request.fields.allSatisfy({ isCommon($0.name.canonicalName) }) else { return false }
         // One line of each is added by this proxy. A client's own line may be malformed, or too long for an origin.
         guard request.fields[values: .via].count <= 1, request.fields[values: .cdnLoop].count <= 1 else { return false }
+        guard isEverFresh else { return true }
         let wishes = CacheControl(request: request.fields)
         return wishes.noCache == .absent && wishes.maxAge == nil && wishes.minFresh == nil
     }

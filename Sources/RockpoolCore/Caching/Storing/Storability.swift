@@ -95,7 +95,10 @@ extension Storability {
         if status >= 400 {
             // Without an identity the error would be served to other clients, at least offline.
             let isKeepable = OrdinaryRequest.mayStoreError(request)
-            guard isKeepable, context.identity != nil || OrdinaryRequest.mayShareError(request) else { return .status }
+            let isEverFresh = validity.hasExplicitFreshness || validity.lastModified != nil || context.assignsFreshness
+            guard isKeepable, context.identity != nil || OrdinaryRequest.mayShareError(request, isEverFresh: isEverFresh) else {
+                return .status
+            }
         }
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
