@@ -45,6 +45,18 @@ import Testing
         }
     }
 
+    /// A full disk is no failure of the call: the message names the file and the reason.
+    @Test func `What the disk refuses is said of the file`() async throws {
+        let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+        let failure = try await SocketServer.with(answers: ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"]) { server in
+            await #expect(throws: AdminFailure.self) {
+                let transfer = AdminTransfer(sink: { try full.write($0, named: "backup.tar") })
+                _ = try await AdminClient(stateDirectory: server.directory.path).send(.post("/v1/backup"), through: transfer)
+            }
+        }
+        #expect(failure == .stopped("backup.tar cannot be written: No space left on device"))
+    }
+
     @Test func `A server that hangs up or is slow is there all the same`() async throws {
         #expect(try await failure(answering: "")?.status == .failed)
         #expect(try await failure(answering: nil, timeout: .milliseconds(50)) == .timedOut)

@@ -19,6 +19,7 @@ import Testing
             (.refused(status: 429, title: nil, detail: nil), 75, "rockpool: the server answered 429"),
             (.refused(status: 409, title: "Conflict", detail: "it is in flight"), 1, "rockpool: Conflict: it is in flight"),
             (.broken("no"), 1, "rockpool: the server cannot be called: no"),
+            (.stopped("a.tar cannot be written: No space left on device"), 1, "rockpool: a.tar cannot be written: No space left on device"),
         ] as [(AdminFailure, Int32, String)])
     func `A failed call ends with its status and one line`(failure: AdminFailure, status: Int32, line: String) throws {
         let ending = try #require(Ending(failure))

@@ -55,16 +55,16 @@ import Testing
         let path = FileManager.default.temporaryDirectory.path + "/rockpool-\(UUID().uuidString)"
         defer { unlink(path) }
         let dropped = try NewFile(path, replacing: false)
-        try dropped.handle.write(contentsOf: Data("half".utf8))
+        try dropped.write("half")
         dropped.discard()
         #expect(!FileManager.default.fileExists(atPath: path))
         let file = try NewFile(path, replacing: false)
-        try file.handle.write(contentsOf: Data("one".utf8))
+        try file.write("one")
         try file.finish()
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
         #expect(throws: CommandFailure.self) { try NewFile(path, replacing: false) }
         let other = try NewFile(path, replacing: true)
-        try other.handle.write(contentsOf: Data("two".utf8))
+        try other.write("two")
         try other.finish()
         #expect(FileManager.default.contents(atPath: path) == Data("two".utf8))
     }

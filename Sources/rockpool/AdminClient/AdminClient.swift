@@ -48,7 +48,7 @@ struct AdminClient: Sendable {
         if code == CURLE_OK { code = rockpool_easy_set_fields(handle, fields) }
         let exchange = AdminExchange(transfer, on: handle)
         if code == CURLE_OK { code = exchange.perform(method: call.method) }
-        if let failure = exchange.failure { throw .broken(failure) }
+        if let failure = exchange.failure { throw .stopped("\(failure)") }
         guard code == CURLE_OK else { throw failure(code, of: handle) }
         if let failure = AdminFailure(status: exchange.status, body: exchange.body) { throw failure }
         return AdminReply(status: exchange.status, body: exchange.body)

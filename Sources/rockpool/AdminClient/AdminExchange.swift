@@ -12,8 +12,8 @@ final class AdminExchange {
     private let transfer: AdminTransfer
     /// The buffered part of the response's body.
     private(set) var body = Data()
-    /// The error message of the source or sink that stopped the transfer.
-    private(set) var failure: String?
+    /// The error of the source or sink that stopped the transfer.
+    private(set) var failure: (any Error)?
 
     init(_ transfer: AdminTransfer, on handle: UnsafeMutableRawPointer) {
         self.transfer = transfer
@@ -55,7 +55,7 @@ final class AdminExchange {
         do {
             return try transfer.source?(room) ?? 0
         } catch {
-            failure = "\(error)"
+            failure = error
             return rp_readfunc_abort
         }
     }
@@ -70,7 +70,7 @@ final class AdminExchange {
             }
             return bytes.count
         } catch {
-            failure = "\(error)"
+            failure = error
             return 0
         }
     }

@@ -11,6 +11,8 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
     case timedOut
     /// The transfer failed for another reason.
     case broken(String)
+    /// The command itself stopped the transfer: it could not read what to send, or not write what it received.
+    case stopped(String)
     /// Other operations depend on the one to be removed.
     case needed(by: [OperationReport])
     /// The server refused the request.
@@ -22,6 +24,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         case .elsewhere(let socket, let server): "no server answers on \(socket), but \(server)"
         case .timedOut: "the server did not respond in time"
         case .needed(let others): "\(others.count) other operations depend on it"
+        case .stopped(let why): why
         case .broken(let why): "the server cannot be called: \(why)"
         case .refused(let status, let title, let detail):
             [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
@@ -32,7 +35,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notRunning, .elsewhere: .notRunning
         case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
-        case .broken, .needed, .refused: .failed
+        case .broken, .stopped, .needed, .refused: .failed
         }
     }
 

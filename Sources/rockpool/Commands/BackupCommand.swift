@@ -28,7 +28,7 @@ struct BackupCommand: AsyncParsableCommand {
                     try await client.send(
                         call,
                         through: AdminTransfer(sink: { bytes in
-                            try target.handle.write(contentsOf: Data(bytes))
+                            try target.write(bytes)
                             written.withLock { $0 += Int64(bytes.count) }
                         }))
                 }

@@ -35,7 +35,7 @@ extension OutboxCommand {
             do {
                 try await Waiting.on("exporting, \(ForPeople.bytes(bytes.withLock { $0 }))") { [call] in
                     let sink: @Sendable (UnsafeRawBufferPointer) throws -> Void = { piece in
-                        try (file?.handle ?? .standardOutput).write(contentsOf: Data(piece))
+                        if let file { try file.write(piece) } else { try FileHandle.standardOutput.write(piece, named: "stdout") }
                         bytes.withLock { $0 += Int64(piece.count) }
                     }
                     _ = try await common.client().send(call, through: AdminTransfer(sink: sink))

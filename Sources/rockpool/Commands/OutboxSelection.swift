@@ -10,7 +10,8 @@ struct OutboxSelection: ParsableArguments {
     @Option(name: .long, help: "Only writes to this upstream.", completion: Completions.upstreams) var upstream: String?
     @Option(name: .long, help: "Only writes with this method.") var method: String?
     @Option(name: .long, help: "Only writes whose path and query contain this text.") var path: String?
-    @Option(name: .long, help: "Only writes that were accepted longer ago, such as 1h.") var olderThan: TimeSpan?
+    @Option(name: .long, help: "Only writes that were accepted longer ago, such as 1h.", transform: TimeSpan.argument)
+    var olderThan: TimeSpan?
 
     func validate() throws { try Self.check(state ?? "all") }
 

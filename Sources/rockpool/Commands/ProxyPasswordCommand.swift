@@ -52,7 +52,7 @@ struct ProxyPasswordCommand: ParsableCommand {
         let old = try? FileManager.default.attributesOfItem(atPath: path)
         let new = try NewFile(path, replacing: true)
         do {
-            try new.handle.write(contentsOf: Data(text.utf8))
+            try new.write(text)
             if let old {
                 let kept = old.filter { [.posixPermissions, .ownerAccountID, .groupOwnerAccountID].contains($0.key) }
                 try? FileManager.default.setAttributes(kept, ofItemAtPath: new.path)

@@ -20,7 +20,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     var dryRun = false
     @Option(name: .long, help: "Only entries of this category.")
     var category: String?
-    @Option(name: .long, help: "Only entries unused for this time, such as 7d.")
+    @Option(name: .long, help: "Only entries unused for this time, such as 7d.", transform: TimeSpan.argument)
     var olderThan: TimeSpan?
     @Flag(name: .long, help: "Rewrite the databases, even if that frees little space.")
     var vacuum = false
@@ -81,9 +81,9 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     }
 }
 
-extension TimeSpan: ExpressibleByArgument {
-    public init?(argument: String) {
-        guard let span = try? TimeSpan(parsing: argument) else { return nil }
-        self = span
+extension TimeSpan {
+    /// Parses the value of an option. Throws the message for the user.
+    static func argument(_ text: String) throws -> TimeSpan {
+        do { return try TimeSpan(parsing: text) } catch { throw ValidationError("\(error)") }
     }
 }

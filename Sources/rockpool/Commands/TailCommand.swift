@@ -74,7 +74,7 @@ struct TailCommand: AsyncParsableCommand {
         var call = call()
         call.query["format"] = "har"
         call.query["limit"] = number.map { String(max(1, $0)) }
-        let sink: @Sendable (UnsafeRawBufferPointer) throws -> Void = { try FileHandle.standardOutput.write(contentsOf: Data($0)) }
+        let sink: @Sendable (UnsafeRawBufferPointer) throws -> Void = { try FileHandle.standardOutput.write($0, named: "stdout") }
         _ = try await client.send(call, through: AdminTransfer(sink: sink))
     }
 }

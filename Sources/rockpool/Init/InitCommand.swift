@@ -38,7 +38,7 @@ struct InitCommand: AsyncParsableCommand {
         guard output != "-" else { return Display.output.write(yaml) }
         let file = try NewFile(output, replacing: force)
         do {
-            try file.handle.write(contentsOf: Data(yaml.utf8))
+            try file.write(yaml)
             try file.finish()
         } catch {
             file.discard()

@@ -12,7 +12,8 @@ struct LearnCommand: AsyncParsableCommand {
             after:
                 "Reads the names of members in what is stored, no values. Nothing is changed; apply the diff by: rockpool learn | patch FILE"
         ))
-    @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.") var duration: TimeSpan = .zero
+    @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.", transform: TimeSpan.argument)
+    var duration: TimeSpan = .zero
     @Option(name: .long, help: "Only this upstream.", completion: Completions.upstreams) var upstream: String?
     @OptionGroup var common: CommonOptions
 

@@ -19,6 +19,8 @@ struct UserUnit {
 
     /// Writes the unit and starts it, now and at each login. `arguments` are those of `serve`.
     func install(arguments: [String]) throws {
+        // Fails if the user has no manager that runs; then nothing is written.
+        try systemctl.perform(["--user", "daemon-reload"])
         try FileManager.default.createDirectory(
             at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
         try Self.text(program: program, arguments: arguments).write(toFile: file, atomically: true, encoding: .utf8)

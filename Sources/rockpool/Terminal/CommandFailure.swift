@@ -1,7 +1,7 @@
 // A failed command.
 
 /// A failed command, with the reason as one line.
-struct CommandFailure: Error, Hashable {
+struct CommandFailure: Error, Hashable, CustomStringConvertible {
     var status: ExitStatus
     var message: String
 
@@ -9,4 +9,6 @@ struct CommandFailure: Error, Hashable {
         self.status = status
         self.message = message
     }
+
+    var description: String { message }
 }

@@ -69,8 +69,10 @@ package struct AuthorityFiles: Sendable {
         let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else { throw Self.problem("cannot make", at: draft) }
         defer { unsafe unlink(draft) }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try file.write(contentsOf: Data(text.utf8))
+        defer { close(descriptor) }
+        // One call writes some kilobytes whole, or as far as the disk has room.
+        errno = ENOSPC
+        guard unsafe Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else { throw Self.problem("cannot write", at: draft) }
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw Self.problem("cannot write", at: draft) }
         // `link` fails where `rename` would replace.
         let isNamed = unsafe replaces ? rename(draft, path) == 0 : link(draft, path) == 0 || errno == EEXIST

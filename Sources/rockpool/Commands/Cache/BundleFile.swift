@@ -12,23 +12,12 @@ final class BundleFile: Sendable {
         var bytes: Int64 = 0
     }
 
-    private let handle: FileHandle
-    private let path: String?
-    private let temporary: String
+    /// Nil: the target is stdout.
+    private let file: NewFile?
     private let state = Mutex(State())
 
-    /// Opens a temporary file beside `path`; `-` is stdout. Throws a failure with the reason if it cannot be written.
-    init(writing path: String) throws(CommandFailure) {
-        temporary = "\(path).part-\(getpid())"
-        guard path != "-" else {
-            (self.path, handle) = (nil, .standardOutput)
-            return
-        }
-        self.path = path
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .cannotWrite(to: path) }
-        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    }
+    /// Begins the file at `path`; `-` is stdout. Throws a failure with the reason if it cannot be written.
+    init(writing path: String) throws(CommandFailure) { file = path == "-" ? nil : try NewFile(path, replacing: true) }
 
     /// The entries and bytes written so far: `12 entries, 3.4 MB`.
     var written: String {
@@ -38,7 +27,7 @@ final class BundleFile: Sendable {
 
     /// Writes the next bytes. Throws if the disk refuses them or they are not WARC.
     func write(_ bytes: UnsafeRawBufferPointer) throws {
-        try handle.write(contentsOf: Data(bytes))
+        if let file { try file.write(bytes) } else { try FileHandle.standardOutput.write(bytes, named: "stdout") }
         try state.withLock { state in
             var rest = Array(bytes)[...]
             while let event = try state.reader.next(in: &rest) {
@@ -52,20 +41,9 @@ final class BundleFile: Sendable {
     /// Renames the file to its final name. Throws if it is incomplete or cannot be written to the end.
     func finish() throws {
         try state.withLock { try $0.reader.finish() }
-        guard let path else { return }
-        try handle.synchronize()
-        try handle.close()
-        guard rename(temporary, path) == 0 else { throw CommandFailure.cannotWrite(to: path) }
+        try file?.finish()
     }
 
     /// Removes the temporary file.
-    func discard() {
-        if path != nil { unlink(temporary) }
-    }
-}
-
-extension CommandFailure {
-    fileprivate static func cannotWrite(to path: String) -> CommandFailure {
-        CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
-    }
+    func discard() { file?.discard() }
 }

@@ -28,7 +28,8 @@ extension CacheCommand {
         @Option(name: .long, help: "Entries of this category.") var category: String?
         @Option(name: .long, help: "Entries of this upstream, by its name or its origin.", completion: Completions.upstreams) var upstream:
             String?
-        @Option(name: .long, help: "Entries that were stored longer ago, such as 7d.") var olderThan: TimeSpan?
+        @Option(name: .long, help: "Entries that were stored longer ago, such as 7d.", transform: TimeSpan.argument)
+        var olderThan: TimeSpan?
         @Flag(name: .long, help: "Only count the entries.") var dryRun = false
         @OptionGroup var options: ReadingOptions
 
