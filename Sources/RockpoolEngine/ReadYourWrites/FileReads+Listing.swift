@@ -85,10 +85,10 @@ extension FileReads {
             else { return nil }
             return KnownListing(document: document, reply: reply, fetchedAt: context.trace.fetchedAt)
         }
-        if asked.named != nil {
-            // A multiget of files that are all known here needs no server.
-            let isKnown = asked.named?.allSatisfy { if case .server = open.state(of: $0) { false } else { true } } ?? false
-            return isKnown ? KnownListing(document: Multistatus.empty) : nil
+        if let named = asked.named {
+            // A multiget of files that are all known here needs no server. Each is known with the writes that were delivered.
+            let files = await knownFiles(named, asked: asked, open: open, for: context)
+            return files.map { KnownListing(document: $0, fetchedAt: ownWrites.now()) }
         }
         guard context.request.method.rawValue == "PROPFIND", asked.depth != .all else { return nil }
         return await storedListing(around: FilePath(context.request.target), asked: asked, for: context)

@@ -46,7 +46,7 @@ extension FileReads {
     }
 
     /// Answers the read of a file with the client's own writes.
-    private func readFile(in view: FileView, for context: inout RequestContext) async -> Reply {
+    func readFile(in view: FileView, for context: inout RequestContext) async -> Reply {
         let open = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: nil)
         let state = open.state(of: view.path)
         guard case .server(view.path, _) = state else { return await reply(state, in: view, orElse: nil, for: &context) }
@@ -136,5 +136,5 @@ extension ResponseHead {
 
 extension RequestHead {
     /// A write to the same target.
-    fileprivate var asPut: RequestHead { RequestHead(method: .put, origin: origin, target: target) }
+    var asPut: RequestHead { RequestHead(method: .put, origin: origin, target: target) }
 }

@@ -108,6 +108,17 @@ struct RequestContext: Sendable {
         return context
     }
 
+    /// A read of the whole file at another path of the same origin, answered only from what is stored.
+    func readFromStore(of target: String) -> RequestContext {
+        var context = at(target)
+        (context.keyingBody, context.exchange.body) = (nil, nil)
+        context.exchange.request = context.request.unconditional
+        context.exchange.request.method = .get
+        for name in [HTTPField.Name.contentType, .contentLength, .contentEncoding, .depth] { context.exchange.request.fields[name] = nil }
+        context.plan.strategy = .cacheOnly
+        return context
+    }
+
     /// The same read as Rockpool's own background request: for the whole, unconditional, and not answered from the store.
     func behind(at moment: Timestamp) -> RequestContext {
         var context = self

@@ -17,6 +17,52 @@ import Testing
         }
     }
 
+    /// A calendar program asks for several files by one multiget (RFC 4791 §7.9): away it gets those that were read by any request.
+    @Test func aMultigetIsAnsweredFromStoredFiles() async throws {
+        let element = { @Sendable (name: String, text: String) in
+            "<d:response><d:href>/cal/\(name)</d:href><d:propstat><d:prop><d:getetag>\"\(name)\"</d:getetag>"
+                + "<c:calendar-data>\(text)</c:calendar-data></d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
+        }
+        let play: PlayedSite.Play = { asked in
+            let name = asked.path.dropFirst("/cal/".count)
+            switch asked.method {
+            case "REPORT":
+                let names = ["a", "b", "c", "d"].filter { asked.body.contains("/cal/\($0)<") }
+                let body = names.map { element($0, "BEGIN:\($0)") }.joined()
+                return .text(
+                    "<d:multistatus xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\">\(body)</d:multistatus>", status: 207,
+                    "Content-Type: application/xml")
+            case "GET": return .text("BEGIN:\(name)", "ETag: \"\(name)\"", "Content-Type: text/calendar")
+            default: return PlayedSite.Said(status: 201, fields: ["ETag: \"\(name)\""])
+            }
+        }
+        try await PlayedWorld.with(upstream: Self.routes, play) { world in
+            let multiget = { (names: [String]) in
+                let paths = names.map { "<d:href>/cal/\($0)</d:href>" }.joined()
+                let body =
+                    "<c:calendar-multiget xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"><d:prop><d:getetag/>"
+                    + "<c:calendar-data/></d:prop>\(paths)</c:calendar-multiget>"
+                return try await world.send("REPORT", "/cal/", fields: ["Depth: 1", "Content-Type: application/xml"], body: body)
+            }
+            _ = try await world.get("/cal/a")
+            try await #expect(multiget(["b"]).status == 207)
+            try await #expect(world.send("PUT", "/cal/c", fields: ["Content-Type: text/calendar"], body: "BEGIN:c").status == 201)
+            try await world.stored("/cal/a")
+            try await world.turn("offline")
+            try await #expect(world.send("PUT", "/cal/n", fields: ["Content-Type: text/calendar"], body: "BEGIN:n").status == 202)
+            for names in [["a"], ["b"], ["c", "a"], ["n", "b", "c", "a"]] {
+                let answer = try await multiget(names)
+                #expect(answer.status == 207, "\(names): \(answer.status) \(answer.text)")
+                for name in names { #expect(answer.text.contains("BEGIN:\(name)<"), "\(names): \(answer.text)") }
+                for name in names where name != "n" {
+                    #expect(answer.text.contains("\"\(name)\"") || answer.text.contains("&quot;\(name)"), "\(names): \(answer.text)")
+                }
+            }
+            // What is not known of one file is known of none: a multiget without it would say that it was deleted.
+            try await #expect(multiget(["a", "d"]).status == 504)
+        }
+    }
+
     @Test func aMoveEndsTheFreshnessOfSourceAndDestination() async throws {
         try await PlayedWorld.with(upstream: Self.routes, { Self.play($0) }) { world in
             for path in ["/f1", "/f2", "/dir/a", "/dir/sub/b", "/dirt"] {

@@ -72,6 +72,12 @@ package struct PropertyRequest: Sendable {
         component.map { content.firstRange(of: Array("BEGIN:\($0)".utf8)) != nil } ?? true
     }
 
+    /// True if the element of a file names each property that the request asks for.
+    package func isAnswered(by element: [UInt8]) -> Bool {
+        guard let properties else { return true }
+        return properties.isSubset(of: XMLTags(element).map(\.name))
+    }
+
     /// Returns the element of a file that its client has written.
     /// - Parameters:
     ///   - etag: The tag under which the file is read back.
