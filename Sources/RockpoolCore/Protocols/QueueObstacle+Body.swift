@@ -19,10 +19,12 @@ extension QueueObstacle {
 
     private static func json(_ body: [UInt8]) -> QueueObstacle? {
         // Parsing costs as much as everything else that is done with a write: most bodies have none of these words.
-        let words: [StaticString] = ["jsonrpc", "query", "assw", "assphrase", "rant", "ecret"]
+        let words: [StaticString] = ["jsonrpc", "methodCalls", "query", "assw", "assphrase", "rant", "ecret"]
         guard words.contains(where: { body.holds($0) }), let document = try? JSONValue.parse(body) else { return nil }
         let requests = document.array ?? [document]
         if requests.contains(where: { $0["jsonrpc"] != nil && $0["method"] != nil }) { return .jsonRPC }
+        // JMAP (RFC 8620 §3.3).
+        if document["methodCalls"]?.array != nil, document["using"]?.array != nil { return .jsonRPC }
         if holdsSecret(document, depth: 3) { return .login }
         return GraphQLOperation.of(body: body) == nil ? nil : .graphQL
     }

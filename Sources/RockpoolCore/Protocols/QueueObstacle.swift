@@ -42,8 +42,15 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
 
     private static func byType(_ type: String) -> QueueObstacle? {
         if type.hasPrefix("application/grpc") { return .grpc }
+        if type.hasPrefix("application/mercurial-") || type.hasPrefix("application/x-fossil") || type == "application/vnd.svn-skel" {
+            return .rpc
+        }
         if type.hasPrefix("application/x-git-") || type == "application/vnd.git-lfs+json" { return .git }
-        if type.hasPrefix("application/x-amz-json") || type.hasPrefix("application/connect+") { return .rpc }
+        if type.hasPrefix("application/x-amz-json") || type.hasPrefix("application/connect+")
+            || type.hasPrefix("application/vnd.elasticsearch+")
+        {
+            return .rpc
+        }
         return types[type]
     }
 
@@ -52,6 +59,7 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
         "application/soap+xml": .soap, "application/json-rpc": .jsonRPC, "application/jsonrpc": .jsonRPC,
         "application/jsonrequest": .jsonRPC, "application/graphql": .graphQL, "application/graphql+json": .graphQL,
         "application/dns-message": .rpc, "application/ocsp-request": .rpc, "application/timestamp-query": .rpc,
+        "application/sparql-query": .rpc, "application/sparql-update": .rpc, "multipart/mixed": .rpc,
         "application/x-thrift": .rpc, "application/x-hessian": .rpc, "application/x-amf": .rpc,
     ]
 
@@ -60,6 +68,7 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
             switch field.name.canonicalName {
             case "soapaction": return .soap
             case "x-amz-target", "connect-protocol-version", "twirp-version": return .rpc
+            case "x-http-method-override" where ["GET", "HEAD"].contains(field.value.uppercased()): return .rpc
             case "tus-resumable", "upload-complete", "upload-draft-interop-version", "x-goog-upload-protocol": return .upload
             default: continue
             }
@@ -75,7 +84,8 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
         // S3 deletes several objects by one POST, and lists in its answer what was deleted.
         if request.method == .post, parameters.contains("delete") { return .rpc }
         let last = path.split(separator: "/").last.map { $0.lowercased() } ?? ""
-        return loginSegments.contains(last) ? .login : nil
+        if loginSegments.contains(last) { return .login }
+        return request.method == .post && Question.isOne(path, last: last) ? .rpc : nil
     }
 
     /// True for S3's multipart protocol and Google's resumable one, whose steps need the answer of the step before.

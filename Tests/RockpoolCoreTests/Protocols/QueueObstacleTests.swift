@@ -12,6 +12,7 @@ import Testing
 
     @Test(arguments: [
         ("application/grpc", QueueObstacle.grpc), ("application/grpc+proto; x=1", .grpc), ("application/grpc-web", .grpc),
+        ("application/mercurial-0.1", .rpc),
         ("application/x-git-upload-pack-request", .git), ("application/x-git-receive-pack-request", .git),
         ("application/vnd.git-lfs+json", .git), ("application/soap+xml", .soap), ("application/json-rpc", .jsonRPC),
         ("application/graphql", .graphQL), ("application/x-amz-json-1.1", .rpc), ("application/dns-message", .rpc),
@@ -24,7 +25,10 @@ import Testing
         ("POST", "/repo.git/git-receive-pack", QueueObstacle.git), ("POST", "/repo.git/git-upload-pack?x=1", .git),
         ("POST", "/bucket/key?uploads", .upload), ("PUT", "/bucket/key?partNumber=1&uploadId=a", .upload),
         ("DELETE", "/bucket/key?uploadId=a", .upload), ("POST", "/v2/image/blobs/uploads/", .upload),
-        ("POST", "/upload?uploadType=resumable", .upload), ("POST", "/bucket?delete", .rpc), ("LOCK", "/file", .lock),
+        ("POST", "/upload?uploadType=resumable", .upload), ("POST", "/bucket?delete", .rpc),
+        ("POST", "/-/npm/v1/security/advisories/bulk", .rpc), ("POST", "/index/_search?size=1", .rpc), ("POST", "/odata/$batch", .rpc),
+        ("POST", "/v1/chat/completions", .rpc), ("POST", "/v1/projects/a/documents:runQuery", .rpc), ("POST", "/db/_revs_diff", .rpc),
+        ("LOCK", "/file", .lock),
         ("UNLOCK", "/file", .lock), ("POST", "/token/", .login), ("POST", "/oauth2/token?x=y", .login), ("POST", "/api/Login", .login),
     ])
     func byTarget(method: String, target: String, obstacle: QueueObstacle) {
@@ -49,6 +53,7 @@ import Testing
         ("PUT", "/dav/a.ics", "text/calendar", "BEGIN:VCALENDAR"), ("PUT", "/a.png", "image/png", "x"),
         ("PUT", "/a", "application/octet-stream", "jsonrpc"), ("POST", "/x", "text/xml", "<note/>"),
         ("POST", "/x", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--"),
+        ("POST", "/v1/searches", "application/json", #"{"methodCalls": 3}"#), ("POST", "/habits/3/completions", "application/json", "{}"),
         ("DELETE", "/v1/notes/1", "", ""), ("POST", "/x", "application/json", "[1, 2]"),
     ])
     func ordinaryWritesWait(method: String, target: String, type: String, body: String) {
@@ -61,6 +66,7 @@ import Testing
         ("application/json", #"{"jsonrpc": "2.0", "method": "add", "id": 1}"#, QueueObstacle.jsonRPC),
         ("application/json", #"[{"jsonrpc": "2.0", "method": "add"}]"#, .jsonRPC),
         ("application/json", #"{"query": "mutation { add(n: 1) }"}"#, .graphQL),
+        ("application/json", #"{"using": ["urn:ietf:params:jmap:mail"], "methodCalls": []}"#, .jsonRPC),
         ("application/json", #"{"query": "{ me { name } }"}"#, .graphQL),
         ("application/json", #"{"username": "a", "password": "b"}"#, .login),
         ("application/json", #"{"user": {"email": "a", "currentPassword": "b"}}"#, .login),
