@@ -63,6 +63,45 @@ import Testing
         }
     }
 
+    /// Programs that send a password only after a 401 (RFC 9110 §11.6.1) read what is stored for it; a request without one is asked, as online.
+    @Test func aPasswordIsAskedForOffline() async throws {
+        let secret = "Authorization: Basic \(Data("u:p".utf8).base64EncodedString())"
+        let play: PlayedSite.Play = { asked in
+            let hasPassword = asked["authorization"].map { "Authorization: " + $0 } == secret
+            if hasPassword { return .text("secret", "Cache-Control: max-age=9") }
+            return .text("who?", status: 401, "WWW-Authenticate: Basic realm=x", "Cache-Control: max-age=9")
+        }
+        try await PlayedWorld.with(play) { world in
+            let read = { (password: String) in try await world.get("/a", options: ["--anyauth", "--user", "u:\(password)"]) }
+            try await #expect(world.get("/a").status == 401)
+            try await #expect(read("p").text == "secret")
+            let asked = world.site.count("/a")
+            try await #expect(world.get("/a").status == 401, "a challenge is never fresh")
+            #expect(world.site.count("/a") == asked + 1)
+            try await world.turn("offline")
+            let away = try await read("p")
+            #expect(away.status == 200 && away.text == "secret", "\(away.status) \(away.text)")
+            let asks = try await world.get("/a")
+            #expect(asks.status == 401 && asks["www-authenticate"] == "Basic realm=x")
+            // A wrong password is not known to be one.
+            try await #expect(world.get("/a", ["Authorization: Basic eDp5"]).status == 504)
+        }
+    }
+
+    /// The URLs of downloads answer with a redirect at registries and mirrors.
+    @Test func aTemporaryRedirectIsFollowedOffline() async throws {
+        let play: PlayedSite.Play = { asked in
+            asked.path == "/file" ? .text("bytes") : PlayedSite.Said(status: 302, fields: ["Location: /file"])
+        }
+        try await PlayedWorld.with(play) { world in
+            for mode in ["auto", "offline"] {
+                try await world.turn(mode)
+                let read = try await world.get("/dl", options: ["--location"])
+                #expect(read.text.hasSuffix("bytes"), "\(mode): \(read.status) \(read.text)")
+            }
+        }
+    }
+
     @Test func aStandardUpstreamObeysTheRFC() async throws {
         try await World.with(upstream: ["policy": "standard"]) { world in
             _ = try await world.send("GET", "/v1/notes/1")

@@ -255,12 +255,45 @@ import Testing
         for status in [200, 203, 204, 300, 301, 308, 404, 410] {
             check(Case(response: fields, expected: .shared, status: status, context: Self.offline))
         }
-        for status in [201, 302, 403, 500, 503] where fields.isEmpty {
+        for status in [201, 403, 500, 503] where fields.isEmpty {
             let decision = Storability.decide(
                 request: CachingFixture.request(), response: CachingFixture.response(fields, status: status), context: Self.offline)
             #expect(decision == .refuse(.status) || decision == .refuse(.notCacheable))
         }
         check(Case(response: fields + " | Cache-Control: no-store", expected: .refused(.noStore), context: Self.offline))
+    }
+
+    /// A temporary redirect may be that to a login: it is kept for the redirected client. One that sets a cookie is a step of a login itself.
+    @Test(arguments: [302, 303, 307]) func temporaryRedirectsAreKeptForTheirRequester(_ status: Int) {
+        check(Case(response: "", expected: .own("anonymous"), status: status, context: Self.offline))
+        check(Case(response: "", expected: .own("ann"), status: status, context: Self.annOffline))
+        check(Case(response: "Cache-Control: max-age=9", expected: .shared, status: status, context: Self.offline))
+        check(Case(response: "Set-Cookie: a=b", expected: .refused(.notCacheable), status: status, context: Self.offline))
+        check(Case(response: "Cache-Control: no-store", expected: .refused(.noStore), status: status, context: Self.offline))
+        check(Case(response: "", expected: .refused(.notCacheable), status: status))
+    }
+
+    /// Mercurial names its question in fields that no `Vary` mentions.
+    @Test(arguments: ["application/x-git-upload-pack-advertisement", "application/mercurial-0.1", "application/mercurial-0.2"])
+    func partsOfARepositoryExchangeAreNotStored(_ type: String) {
+        let response = "Content-Type: \(type)"
+        check(Case(response: response, expected: .refused(.gitExchange), context: Self.offline))
+        check(Case(response: response + " | Cache-Control: max-age=9", expected: .refused(.gitExchange)))
+        check(Case(response: response, expected: .shared, context: StorageContext(policy: .offlineFirst, rule: .always)))
+    }
+
+    /// docs/caching.md#challenges: programs that send their password only when asked are asked while the upstream is away too.
+    @Test func aChallengeIsKeptForRequestsWithoutCredentials() {
+        let challenge = "WWW-Authenticate: Negotiate, Basic realm=\"a, b\" | Cache-Control: no-cache"
+        for request in ["", "X-Odd: 1", "Cache-Control: max-age=0"] {
+            check(Case(response: challenge, expected: .own("anonymous"), status: 401, request: request, context: Self.offline))
+        }
+        check(Case(response: challenge, expected: .refused(.status), status: 401))
+        check(Case(response: challenge, expected: .refused(.status), status: 401, context: Self.annOffline))
+        check(Case(response: challenge, expected: .refused(.status), status: 401, request: "Authorization: Basic x", context: Self.offline))
+        for other in ["", "WWW-Authenticate: Bearer", "WWW-Authenticate: Digest nonce=1"] {
+            check(Case(response: other, expected: .refused(.status), status: 401, context: Self.offline))
+        }
     }
 
     @Test(arguments: [

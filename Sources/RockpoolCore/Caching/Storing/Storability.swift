@@ -25,7 +25,7 @@ package enum Storability: Hashable, Sendable {
         case partial
         /// An event stream (HTML §9.2): not a representation, but a live feed.
         case eventStream = "event-stream"
-        /// The list of references that opens an exchange of git (`SmartGit`).
+        /// A part of an exchange of git or Mercurial (`RepositoryExchange`).
         case gitExchange = "git-exchange"
         /// `must-understand` with a status code unknown to this cache.
         case notUnderstood = "not-understood"
@@ -53,7 +53,7 @@ package enum Storability: Hashable, Sendable {
         if let reason = refusal(of: response, to: request, validity: validity, context: context) { return .refuse(reason) }
         guard let selecting = Vary.selectingFields(response: response, request: request) else { return .refuse(.varyStar) }
         if selecting.contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
-        return partitioned(request: request, response: response, directives: validity.directives, context: context)
+        return partitioned(request: request, response: response, validity: validity, context: context)
     }
 }
 
@@ -83,15 +83,17 @@ extension Storability {
     ) -> Reason? {
         let status = response.status
         let directives = validity.directives
-        if StatusCode.isNeverStored(status) { return .status }
+        let isChallenge = KeptChallenge.isOne(response, to: request, context: context)
+        if StatusCode.isNeverStored(status), !isChallenge { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
-        if SmartGit.opensExchange(response), context.rule != .always { return .gitExchange }
+        if RepositoryExchange.isPart(response), context.rule != .always { return .gitExchange }
         if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }
         // A cache that understands the status code ignores `no-store`, which addresses caches that do not know `must-understand`.
         if directives.noStore && !directives.mustUnderstand && context.rule != .always { return .noStore }
 
+        if isChallenge { return nil }
         if status >= 400 {
             // Without an identity the error would be served to other clients, at least offline.
             let isKeepable = OrdinaryRequest.mayStoreError(request)
@@ -102,6 +104,8 @@ extension Storability {
         }
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
+        // A cookie that is set by a redirect is a step of a login or of a logout.
+        if isKept, StatusCode.isTemporaryRedirect(status), !response.fields.contains(.setCookie) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
         // With `public` it may be stored by heuristics, whatever the status (RFC 9111 §4.2.2), if it has a `Last-Modified`.
         if StatusCode.needsExplicitFreshness(status), !directives.isPublic || validity.lastModified == nil { return .status }
@@ -115,12 +119,14 @@ extension Storability {
     private static func isReusable(_ validity: Validity) -> Bool { validity.directives.noCache != .all || validity.hasValidator }
 
     private static func partitioned(
-        request: RequestHead, response: ResponseHead, directives: CacheControl, context: StorageContext
+        request: RequestHead, response: ResponseHead, validity: Validity, context: StorageContext
     ) -> Storability {
+        let directives = validity.directives
         let hasCredentials = context.identity != nil || request.fields.contains(.authorization)
         let isForGet = context.keepsForGet(request)
         let obstacle =
-            obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
+            (isForRequesterOnly(response, validity: validity) ? .credentials : nil)
+            ?? obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
             ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, fields: response.fields) ? .deceptivePath : nil)
         guard let obstacle else {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
@@ -134,6 +140,13 @@ extension Storability {
         let own = StoragePartition.own(context.identity)
         return .store(
             StoragePlan(partition: own, stripped: stripped, allowsHeuristic: !hasCredentials || own == .single, isForGet: isForGet))
+    }
+
+    /// True for what the credentials of a request decide, even if it has none: a challenge, and a redirect without freshness of its own, such
+    /// as that to a login.
+    private static func isForRequesterOnly(_ response: ResponseHead, validity: Validity) -> Bool {
+        if response.status == 401 { return true }
+        return StatusCode.isTemporaryRedirect(response.status) && !validity.hasExplicitFreshness && !validity.directives.isPublic
     }
 
     /// The obstacle to storing a response in the shared partition (RFC 9111 §3.5, §5.2.2.7).
