@@ -17,7 +17,8 @@ extension Replayer {
             data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, upstreams: engine.upstreams,
             outbound: engine.outbound, credentials: engine.credentials, renewal: engine.renewal, notifier: engine.notifier,
             events: engine.events, lookup: engine.reads.lookup, updates: engine.reads.updates, effects: engine.effects,
-            identities: engine.identities, traces: engine.traces, logger: engine.logger, now: engine.now, pusher: Pusher(engine: engine))
+            identities: engine.identities, itemsBefore: engine.itemsBefore, traces: engine.traces, logger: engine.logger, now: engine.now,
+            pusher: Pusher(engine: engine))
     }
 }
 

@@ -39,6 +39,7 @@ package final class Engine: Sendable {
     let effects: OwnWriteEffects
     let writes: WritePipeline
     package let identities: KnownIdentities
+    let itemsBefore: ItemsBefore
     package let documents: OperationDocuments
     let outbound: OutboundWrites
     package let commands: OutboxCommands
@@ -92,9 +93,11 @@ package final class Engine: Sendable {
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds, active: active,
             now: now)
+        itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
-            ownWrites: ownWrites, effects: effects, identities: identities, upstreams: upstreams, renewal: renewal, notifier: notifier,
+            ownWrites: ownWrites, effects: effects, identities: identities, itemsBefore: itemsBefore,
+            upstreams: upstreams, renewal: renewal, notifier: notifier,
             documents: documents, logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)

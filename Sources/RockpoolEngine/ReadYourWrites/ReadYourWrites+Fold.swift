@@ -198,8 +198,13 @@ extension ReadYourWrites {
         let writes = pendingWrites(in: view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
         let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []
+        // A create has the content of the writes that were squashed into it, so its tag is that of the last of them.
+        let maySquash = active.routes.upstream(named: view.upstream)?.queue.squash == .safe
+        let squashed = maySquash ? (try? await data.lastSquashed(into: operations.filter { $0.localID != nil })) ?? [:] : [:]
         return operations.filter { $0.state != .dead && $0.state != .cancelled && $0.state != .superseded }.map {
-            FoldedWrite($0, action: active.routes.plan(for: $0.request).entity?.action, in: data)
+            var write = FoldedWrite($0, action: active.routes.plan(for: $0.request).entity?.action, in: data)
+            write.sequence = squashed[$0.sequence] ?? write.sequence
+            return write
         }
     }
 

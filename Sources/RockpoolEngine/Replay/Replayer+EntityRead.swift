@@ -26,7 +26,7 @@ extension Replayer {
             let resource = outgoing.resource, let content = try? data.content(of: operation.body),
             let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
         else { return (.unknown, nil) }
-        let known = await knownItems(of: outgoing.head, operation: operation)
+        let known = operation.localID == nil ? [] : await itemsBefore.ids(for: operation, as: outgoing.head)
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
         guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return (.unknown, nil) }
@@ -37,29 +37,6 @@ extension Replayer {
         }
         return (effect, OperationResult(head: head, body: body))
     }
-
-    /// Returns the ids of the collection as cached before the operation was first sent, which cannot include the created item. Nil without
-    /// such a copy.
-    private func knownItems(of head: RequestHead, operation: QueuedWrite) async -> Set<String>? {
-        guard operation.localID != nil else { return [] }
-        let plan = active.routes.plan(for: head)
-        guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }
-        let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
-        for partition in StoragePartition.readable(by: operation.principal) {
-            guard let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)),
-                let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
-                let content = try? await lookup.content(of: entry, limit: JSONValue.sizeLimit),
-                let ids = EffectProbe.ids(in: content, resource: resource)
-            else { continue }
-            return ids
-        }
-        return nil
-    }
-}
-
-extension StoredResponse {
-    /// True if it shows the collection as it was before `moment`: received by then and not invalidated since.
-    fileprivate func isListed(before moment: Timestamp) -> Bool { head.status == 200 && !isInvalidated && responseTime <= moment }
 }
 
 extension OutboundRequest.Body {

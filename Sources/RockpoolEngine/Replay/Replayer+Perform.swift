@@ -93,6 +93,8 @@ extension Replayer {
                     } else if finished.state == .delivered || answer.status == 207 {
                         await noteEffect(of: finished, sending: sending, mapping: disposition.mapping)
                     }
+                } else if finished.state == .uncertain, let head = sending.head {
+                    await itemsBefore.note(finished, as: head)
                 } else if finished.reason == .probed {
                     await lostAnswers.note(finished, mapping: disposition.mapping, shown: sending.found)
                 }

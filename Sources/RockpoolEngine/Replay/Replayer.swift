@@ -27,6 +27,7 @@ package final class Replayer: Service {
     let updates: EntryUpdates
     let effects: OwnWriteEffects
     let identities: KnownIdentities
+    let itemsBefore: ItemsBefore
     let traces: TraceExporter
     let logger: Logger
     let now: @Sendable () -> Timestamp
@@ -39,9 +40,8 @@ package final class Replayer: Service {
     init(
         data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
         outbound: OutboundWrites, credentials: Credentials, renewal: CredentialRenewal, notifier: OutboxNotifier, events: EngineEvents,
-        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, traces: TraceExporter,
-        logger: Logger,
-        now: @escaping @Sendable () -> Timestamp, pusher: Pusher
+        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities,
+        itemsBefore: ItemsBefore, traces: TraceExporter, logger: Logger, now: @escaping @Sendable () -> Timestamp, pusher: Pusher
     ) {
         self.data = data
         self.cache = cache
@@ -57,6 +57,7 @@ package final class Replayer: Service {
         self.updates = updates
         self.effects = effects
         self.identities = identities
+        self.itemsBefore = itemsBefore
         self.traces = traces
         self.logger = logger
         self.now = now

@@ -5,11 +5,14 @@ import RockpoolCore
 import RockpoolStore
 
 extension WritePipeline {
-    /// Returns the refusal of a write whose own condition already fails on what its client reads; only for optimistic replies, which stand
-    /// in for the upstream's, and only if nothing of the write was sent.
-    func failedCondition(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
-        guard context.plan.entity?.resource?.offlineResponse == .optimistic, !context.wishes.respondsAsync, operation.firstSentAt == nil
-        else { return nil }
+    /// Returns the refusal of a write that the state which its client reads contradicts: the item was deleted; or, only for optimistic
+    /// replies, which stand in for the upstream's, its own condition fails. Nil if anything of the write was sent.
+    func contradiction(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
+        guard let resource = context.plan.entity?.resource, operation.firstSentAt == nil else { return nil }
+        if await ownWrites.isDeleted(itemOf: operation, for: context) {
+            return Problem(.notFound, detail: "\(context.original.path) was deleted")
+        }
+        guard resource.offlineResponse == .optimistic, !context.wishes.respondsAsync else { return nil }
         return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
     }
 

@@ -179,7 +179,7 @@ extension WritePipeline {
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        if blocking == nil, merge == nil, let problem = await failedCondition(of: operation, context: context) {
+        if blocking == nil, merge == nil, let problem = await contradiction(of: operation, context: context) {
             body.discard()
             return refuse(problem, context: &context)
         }
@@ -200,6 +200,7 @@ extension WritePipeline {
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
             notifier.adoptHosts(of: [(stored.upstream, stored.request.origin)])
             await renewal.checkProof(of: stored)
+            await itemsBefore.note(stored, as: context.request)
             if let squashed = taken.squashed { notifier.tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key was committed first.

@@ -13,6 +13,7 @@ package final class WritePipeline: Sendable {
     let ownWrites: ReadYourWrites
     let effects: OwnWriteEffects
     let identities: KnownIdentities
+    let itemsBefore: ItemsBefore
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
     let notifier: OutboxNotifier
@@ -30,7 +31,7 @@ package final class WritePipeline: Sendable {
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
         reads: ReadPipeline, ownWrites: ReadYourWrites, effects: OwnWriteEffects, identities: KnownIdentities,
-        upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
+        itemsBefore: ItemsBefore, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
         documents: OperationDocuments, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
@@ -41,6 +42,7 @@ package final class WritePipeline: Sendable {
         self.ownWrites = ownWrites
         self.effects = effects
         self.identities = identities
+        self.itemsBefore = itemsBefore
         self.upstreams = upstreams
         self.renewal = renewal
         self.notifier = notifier

@@ -34,12 +34,14 @@ struct Story: Sendable {
     static let base: JSONValue = ["title": "first", "status": "open", "count": 5, "done": false]
 
     /// Starts the API and the proxy; checks that the proxy stops cleanly.
-    static func with(_ setting: Setting, resource: JSONValue = [:], _ body: (Story) async throws -> Void) async throws {
+    static func with(
+        _ setting: Setting, resource: JSONValue = [:], upstream: JSONValue = [:], _ body: (Story) async throws -> Void
+    ) async throws {
         let api = StoryAPI(setting.caching, answers: setting.answers)
         let port = try await api.open()
         do {
             let declared: JSONValue = ["offline_response": .string(setting.promise), "version": "etag", "updated_at": .null]
-            let device = try await Device.start(api: port, resource: declared.merging(resource))
+            let device = try await Device.start(api: port, resource: declared.merging(resource), upstream: upstream)
             try await body(Story(api: api, device: device, port: port))
             await device.close()
             try await #expect(device.server.stop() == .exit(0), "\(device.server.errors)")

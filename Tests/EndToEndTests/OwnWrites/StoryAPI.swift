@@ -68,6 +68,9 @@ final class StoryAPI: Sendable {
     /// connection.
     func loseNext(_ method: String) { state.withLock { $0.loses = method } }
 
+    /// Applies the next request of a method and answers it with a failure, as a gateway does that has lost its origin.
+    func failNext(_ method: String, with status: Int) { state.withLock { $0.fails = (method, status) } }
+
     /// Listens, on the same port as before if there was one. Returns the port.
     @discardableResult
     func open(port: Int = 0) async throws -> Int {

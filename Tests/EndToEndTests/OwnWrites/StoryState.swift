@@ -14,6 +14,8 @@ struct StoryState {
     var slowActions = false
     /// The method of the next write that is applied and not answered.
     var loses: String?
+    /// The method of the next write that is applied and answered with a failure.
+    var fails: (method: String, status: Int)?
     private var known: [String: String] = [:]
     private var lastID = 0
 
@@ -42,7 +44,11 @@ struct StoryState {
         log.append(request)
         let key = request.method == "GET" ? nil : request.head["idempotency-key"]
         if let key, let answer = known[key] { return answer }
-        let answer = answer(request)
+        var answer = answer(request)
+        if let failure = fails, failure.method == request.method {
+            fails = nil
+            answer = message(failure.status)
+        }
         if let key, answer.hasPrefix("HTTP/1.1 2") { known[key] = answer }
         return answer
     }

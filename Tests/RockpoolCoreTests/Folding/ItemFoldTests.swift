@@ -41,6 +41,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             ),
             (base, [.delete(4, "17")], "deleted 1 4"), (nil, [.delete(4, "17")], "deleted 1 4"),
             (base, [.delete(4, "17"), .patch(6, "17", "{}")], "deleted 2 6"),
+            (base, [.delete(4, "17"), .put(6, "17", "").action("bump")], "deleted 2 6"),
             (base, [.delete(4, "17"), .put(5, "17", "{}")], #"present 2 5 {"id":"17"}"#),
             (nil, [.create(1, "loc_1", #"{"t":"a"}"#), .patch(2, "loc_1", #"{"t":"b"}"#)], #"present 2 2 {"t":"b","id":"loc_1"}"#),
             (nil, [.create(1, "loc_1", "{}", nil), .delete(2, "loc_1")], "deleted 2 2"),

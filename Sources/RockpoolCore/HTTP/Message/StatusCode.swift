@@ -1,7 +1,7 @@
 // Properties of status codes relevant to a cache (RFC 9110 §15.1, RFC 9111 §3, docs/security-model.md#poisoned-errors).
 
 /// Classes of status codes that determine storing and reuse.
-enum StatusCode {
+package enum StatusCode {
     /// Heuristically cacheable: may be given a freshness lifetime when the response declares none (RFC 9110 §15.1).
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         switch status {
@@ -56,6 +56,13 @@ enum StatusCode {
         default: false
         }
     }
+
+    /// A redirect that says nothing of later requests (RFC 9110 §15.4).
+    static func isTemporaryRedirect(_ status: Int) -> Bool { [302, 303, 307].contains(status) }
+
+    /// The status codes after which a write may have taken effect all the same: a gateway may have lost its origin afterwards. An upstream
+    /// that answers 501, 503 or 505 has not begun with it.
+    package static func leavesEffectUnknown(_ status: Int) -> Bool { (500...599).contains(status) && ![501, 503, 505].contains(status) }
 
     /// The status codes of a failing upstream (RFC 5861 §4).
     static func isServerError(_ status: Int) -> Bool {

@@ -51,6 +51,8 @@ struct ItemProjection {
                 isDirty = true
             }
         case (.merge, .absent), (.patch, .absent): break  // refused where nothing is
+        // Until its answer shows that it has restored the item, reads of the item agree with those of its collection.
+        case (.unknown, .absent) where write.action != nil: break
         case (.merge, .unknown), (.patch, .unknown), (.unknown, _): isDirty = true
         }
         last = max(last, write.sequence)

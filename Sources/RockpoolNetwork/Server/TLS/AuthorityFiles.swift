@@ -72,7 +72,9 @@ package struct AuthorityFiles: Sendable {
         defer { close(descriptor) }
         // One call writes some kilobytes whole, or as far as the disk has room.
         errno = ENOSPC
-        guard unsafe Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else { throw Self.problem("cannot write", at: draft) }
+        guard unsafe Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else {
+            throw Self.problem("cannot write", at: draft)
+        }
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw Self.problem("cannot write", at: draft) }
         // `link` fails where `rename` would replace.
         let isNamed = unsafe replaces ? rename(draft, path) == 0 : link(draft, path) == 0 || errno == EEXIST

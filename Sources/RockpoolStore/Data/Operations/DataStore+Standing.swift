@@ -12,6 +12,19 @@ extension DataStore {
         }
     }
 
+    /// True if the create that assigned a local id was given up before the upstream had the item, so that the id will never be mapped.
+    package func isGivenUp(_ id: LocalID) async throws -> Bool {
+        try await reading { db in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT op.state = 'cancelled' FROM id_map JOIN op ON op.seq = id_map.created_by
+                        WHERE id_map.local_id = ? AND id_map.server_id IS NULL
+                    """,
+                arguments: [id.text]) ?? false
+        }
+    }
+
     /// The states in which an operation also holds back other principals (`LaneStanding`).
     static let movingStates = "'pending', 'inflight', 'uncertain'"
 

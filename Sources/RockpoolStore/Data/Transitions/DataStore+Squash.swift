@@ -2,7 +2,7 @@
 import FoundationEssentials
 import GRDB
 import HTTPTypes
-import RockpoolCore
+package import RockpoolCore
 
 extension DataStore {
     /// Squashes a newly inserted operation with the one before it, where the result equals that of both.
@@ -26,6 +26,19 @@ extension DataStore {
             for operation in [earlier, later] { try end(operation, .cancelled, by: nil, in: db, now: now) }
         }
         return try fetch(in: db, where: "seq = ?", [earlier.sequence])
+    }
+
+    /// Returns the last write that was squashed into each of these creates, by the create's sequence; nothing for others.
+    package func lastSquashed(into creates: [QueuedWrite]) async throws -> [Int64: Int64] {
+        guard !creates.isEmpty else { return [:] }
+        return try await reading { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT max(seq) FROM op WHERE upstream = ? AND entity = ? AND seq > ? AND superseded_by = ?")
+            return try creates.reduce(into: [:]) { last, create in
+                let values: [any DatabaseValueConvertible] = [create.upstream, create.entity ?? "", create.sequence, create.sequence]
+                last[create.sequence] = try Int64.fetchOne(statement, arguments: StatementArguments(values))
+            }
+        }
     }
 
     private static func predecessor(of operation: QueuedWrite, in db: Database) throws -> QueuedWrite? {

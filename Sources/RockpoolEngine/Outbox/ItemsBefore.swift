@@ -1,0 +1,65 @@
+import HTTPTypes
+// What a collection held before a create whose answer was lost: an item that is not among it may be the one that was created
+// (docs/outbox.md#uncertain).
+import OrderedCollections
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The ids of the collections of uncertain creates, from the copies that were stored before the first sending.
+///
+/// A client often reads its list again right after a failed save, which replaces the copy: so the ids are noted when the answer is lost. They
+/// are not kept over a restart.
+final class ItemsBefore: Sendable {
+    /// The most creates that are noted; the oldest is forgotten first.
+    private static let limit = 256
+
+    private let cache: CacheStore
+    private let lookup: EntryLookup
+    private let active: ActiveConfiguration
+    private let noted = Mutex<OrderedDictionary<String, Set<String>>>([:])
+
+    init(cache: CacheStore, lookup: EntryLookup, active: ActiveConfiguration) {
+        self.cache = cache
+        self.lookup = lookup
+        self.active = active
+    }
+
+    /// Notes the ids for an operation whose answer was lost, if it is an uncertain create.
+    /// - Parameter head: the create as it was sent.
+    func note(_ operation: QueuedWrite, as head: RequestHead) async {
+        guard operation.state == .uncertain, operation.localID != nil, noted.withLock({ $0[operation.id] == nil }),
+            let ids = await stored(head, operation)
+        else { return }
+        noted.withLock { noted in
+            if noted.count >= Self.limit { noted.removeFirst() }
+            noted[operation.id] = ids
+        }
+    }
+
+    /// Returns the ids for a create, which cannot include that of the created item; nil if no copy from before is known.
+    func ids(for operation: QueuedWrite, as head: RequestHead) async -> Set<String>? {
+        if let ids = noted.withLock({ $0[operation.id] }) { return ids }
+        return await stored(head, operation)
+    }
+
+    private func stored(_ head: RequestHead, _ operation: QueuedWrite) async -> Set<String>? {
+        let plan = active.routes.plan(for: head)
+        guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }
+        let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
+        for partition in StoragePartition.readable(by: operation.principal) {
+            guard let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)),
+                let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
+                let content = try? await lookup.content(of: entry, limit: JSONValue.sizeLimit),
+                let ids = EffectProbe.ids(in: content, resource: resource)
+            else { continue }
+            return ids
+        }
+        return nil
+    }
+}
+
+extension StoredResponse {
+    /// True if it shows the collection as it was before `moment`: received by then and not invalidated since.
+    fileprivate func isListed(before moment: Timestamp) -> Bool { head.status == 200 && !isInvalidated && responseTime <= moment }
+}

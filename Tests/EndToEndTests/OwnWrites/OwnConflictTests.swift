@@ -1,0 +1,106 @@
+// A client alone is never in conflict with itself, and never has a write accepted that cannot be delivered
+// (docs/outbox.md#effects, docs/outbox.md#reads).
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5)), .serialized) struct OwnConflictTests {
+    /// A gateway that answers 504 may have lost its origin after the write took effect: then the version that its client has seen is not
+    /// known any more.
+    @Test(arguments: ["PATCH", "PUT"], [500, 504])
+    func theNextWriteAfterAFailureIsUnconditional(_ method: String, _ status: Int) async throws {
+        try await Story.with(Setting()) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            story.api.failNext(method, with: status)
+            let body = { (title: String) in Story.base.merging(["title": .string(title)]) }
+            try await #expect(story.device.gateway.send(method, "/v1/notes/1", body("one")).status == status)
+            for title in ["two", "three"] {
+                let answer = try await story.write(method, "/v1/notes/1", body(title))
+                #expect(answer.status == 200, "\(answer.status) \(answer.head)")
+            }
+            #expect(story.api.notes["1"]?["title"] == "three")
+        }
+    }
+
+    /// Applications read their list again after a failed save. The copy from before is what the lost create is recognised by.
+    @Test(arguments: Setting.promises) func aListReadAgainDoesNotHideALostCreate(_ promise: String) async throws {
+        let unkeyed: JSONValue = ["idempotency": ["honoured": "no", "max_processing": "2s"]]
+        try await Story.with(Setting(caching: .noValidator, promise: promise), upstream: unkeyed) { story in
+            try await #expect(story.get("/v1/notes").status == 200)
+            story.api.loseNext("POST")
+            let answer = try await story.write("POST", "/v1/notes", Story.base.merging(["title": "lost"]))
+            let id = try #require(answer.head["rockpool-operation"])
+            try await #expect(story.get("/v1/notes").status == 200)
+            let ended = try await story.device.server.operation(id, reaching: "delivered")
+            #expect(ended["reason"] == "probed", "\(ended)")
+            try await #expect(story.get("/v1/notes").json?.array?.count == 4)
+            #expect(story.api.notes.count == 4)
+        }
+    }
+
+    /// The API would answer 404, as the client's own reads do.
+    @Test(arguments: Setting.promises) func aPatchOfWhatItsClientHasDeletedIsRefused(_ promise: String) async throws {
+        try await Story.with(Setting(promise: promise)) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.device.network("offline")
+            try await story.write("DELETE", "/v1/notes/1")
+            let patch = { try await story.device.gateway.send("PATCH", "/v1/notes/1", ["title": "late"]) }
+            let refused = try await patch()
+            #expect(refused.status == 404 && refused.text.contains("was deleted"), "\(refused.status) \(refused.text)")
+            // What an action does to it is not known, so the item stays away, as in its list.
+            try await story.write("POST", "/v1/notes/1/toggle")
+            try await #expect(story.get("/v1/notes/1").status == 404)
+            // A PUT may create it.
+            try await story.write("PUT", "/v1/notes/1", Story.base)
+            try await #expect((200...299).contains(patch().status))
+        }
+    }
+
+    /// An action between two writes leaves the tag of the state before it as old as it was.
+    @Test func aTagFromBeforeAnActionIsOld() async throws {
+        try await Story.with(Setting(promise: "optimistic"), resource: ["conflict": "server-wins"]) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.device.network("offline")
+            let tag = try await story.write("PATCH", "/v1/notes/1", ["title": "one"]).head["etag"] ?? "none"
+            try await story.write("PATCH", "/v1/notes/1", ["status": "closed"])
+            try await story.write("POST", "/v1/notes/1/toggle")
+            let old = try await story.device.gateway.send("PATCH", "/v1/notes/1", ["title": "two"], fields: ["If-Match: \(tag)"])
+            #expect(old.status == 412, "\(old.status) \(old.text)")
+            try await story.write("PATCH", "/v1/notes/1", ["count": 6])
+            try await story.comeBack()
+            try await #expect(story.conflicts().isEmpty)
+            let note = story.api.notes["1"]
+            #expect(note?["title"] == "one" && note?["status"] == "closed" && note?["count"] == 6, "\(note ?? .null)")
+        }
+    }
+
+    /// What was squashed with its deletion was never sent, so no later write can reach it.
+    @Test func whatWasSquashedAwayIsNotThere() async throws {
+        try await PlayedWorld.with(upstream: Self.squashing, { _ in .text("[]", "Content-Type: application/json") }) { world in
+            _ = try await world.get("/notes")
+            try await world.turn("offline")
+            let json = ["Content-Type: application/json"]
+            let created = try await world.send("POST", "/notes", fields: json, body: #"{"title": "one"}"#)
+            let path = try "/notes/" + #require(created["rockpool-local-id"])
+            let (first, list) = (try await world.get(path)["etag"] ?? "none", try await world.get("/notes")["etag"] ?? "none")
+            try await #expect(world.send("PATCH", path, fields: json, body: #"{"title": "two"}"#)["rockpool-state"] == "superseded")
+            // The create has another content now, and so has the list.
+            for (target, old) in [(path, first), ("/notes", list)] {
+                let again = try await world.get(target, ["If-None-Match: \(old)"])
+                #expect(again.status == 200 && again.text.contains("two"), "\(target) \(old): \(again.status) \(again.text)")
+            }
+            let stale = try await world.send("PUT", path, fields: json + ["If-Match: \(first)"], body: #"{"title": "old"}"#)
+            #expect(stale.status == 412, "\(stale.status)")
+            try await #expect(world.send("DELETE", path)["rockpool-state"] == "cancelled")
+            for method in ["DELETE", "PATCH", "PUT"] {
+                let late = try await world.send(method, path, fields: json, body: method == "DELETE" ? nil : #"{"title": "z"}"#)
+                #expect(late.status == 404, "\(method): \(late.status) \(late.text)")
+            }
+        }
+    }
+
+    private static let squashing: JSONValue = [
+        "queue": ["squash": "safe"],
+        "resources": [["collection": "/notes", "item": "/notes/{id}", "offline_response": "optimistic", "items": ""]],
+    ]
+}
