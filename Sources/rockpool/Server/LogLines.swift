@@ -6,7 +6,8 @@ import Synchronization
 
 /// The destination of the log, whose format may change while it is used.
 final class LogOutput: Sendable {
-    static let standardError = LogOutput { line in FileHandle.standardError.write(Data(line.utf8)) }
+    /// A line that cannot be written, because the disk is full or the reader has gone, is lost; the server goes on.
+    static let standardError = LogOutput { line in try? FileHandle.standardError.write(contentsOf: Data(line.utf8)) }
 
     private let current = Mutex(LogFormat.text)
     private let write: @Sendable (String) -> Void

@@ -9,6 +9,8 @@ enum ProcessSetUp {
     /// Makes new files private to their owner, and turns a broken pipe or a file-size limit into an error instead of a signal.
     static func prepare() {
         umask(0o077)
+        // A closed stderr would be the number of the next file that is opened: the log would be written into it.
+        for descriptor in 0...2 where fcntl(Int32(descriptor), F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
         var limit = rlimit()

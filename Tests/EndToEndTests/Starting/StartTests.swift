@@ -24,6 +24,17 @@ import Testing
         for word in words { #expect(command.errors.contains(word), "\(command.errors)", sourceLocation: location) }
     }
 
+    /// The log is on a full disk, or closed: what cannot be written is lost, and the server goes on.
+    @Test(arguments: ["2>/dev/full", "2>&-"]) func aLogThatCannotBeWrittenEndsNothing(_ log: String) async throws {
+        let server = try ServerProcess.prepare(ServerSettings(upstream: FreePort.next()))
+        try await server.start(launcher: ["/bin/sh", "-c", "exec \"$@\" \(log)", "sh"])
+        // That the upstream is away is a line of the log.
+        for _ in 0..<3 { try await #expect(Curl.send("GET", "http://\(server.gateway)/a").status == 504) }
+        try await #expect(Curl.send("POST", "http://\(server.gateway)/a", body: "x").status == 202)
+        #expect(server.isRunning)
+        try await #expect(server.stop() == .exit(0))
+    }
+
     @Test(arguments: ["proxy", "admin", "gateway"]) func aPortInUse(_ listener: String) async throws {
         let other = try await RawServer.start { _ in }
         let address = "127.0.0.1:\(other.port)"
