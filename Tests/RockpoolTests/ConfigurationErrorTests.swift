@@ -91,7 +91,7 @@ import Testing
         ),
         (
             "resources: [{ collection: /n, item: /n/id }]",
-            "upstreams[0].resources[0].item: \"/n/id\" is not a path with {id}, such as /v1/notes/{id}"
+            "upstreams[0].resources[0].item: \"/n/id\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"
         ),
         ("resources: [{ collection: /n, id: id }]", "upstreams[0].resources[0].id: \"id\" is not a JSON Pointer such as /id"),
         (

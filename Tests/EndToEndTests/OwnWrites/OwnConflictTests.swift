@@ -74,6 +74,44 @@ import Testing
         }
     }
 
+    /// A client whose answer was lost repeats its create under its key: it gets the same id again, in the body too.
+    @Test func aRepeatedCreateHasOneLocalID() async throws {
+        try await Story.with(Setting(promise: "optimistic")) { story in
+            try await #expect(story.get("/v1/notes").status == 200)
+            try await story.device.network("offline")
+            let create = { try await story.write("POST", "/v1/notes", Story.base, fields: ["Idempotency-Key: \"one\""]) }
+            let (first, second) = (try await create(), try await create())
+            let id = try #require(first.head["rockpool-local-id"])
+            #expect(first.json?["id"]?.string == id && second.json?["id"]?.string == id, "\(first.text) \(second.text)")
+            #expect(second.head["rockpool-local-id"] == id)
+        }
+    }
+
+    /// A weak tag is no condition (RFC 9110 §13.1.1): an API that does not evaluate it would take the write, and what another client has changed
+    /// meanwhile would be lost.
+    @Test func aWeakTagNeverBecomesACondition() async throws {
+        let play: PlayedSite.Play = { asked in
+            asked.method == "GET"
+                ? .text(#"{"id": "1", "a": 0, "b": 0}"#, "Content-Type: application/json", "ETag: W/\"1\"") : PlayedSite.Said(status: 204)
+        }
+        try await PlayedWorld.with(upstream: Self.squashing.merging(["queue": ["squash": "off"]]), play) { world in
+            _ = try await world.get("/notes/1")
+            try await world.turn("offline")
+            let json = ["Content-Type: application/json"]
+            _ = try await world.send("PATCH", "/notes/1", fields: json, body: #"{"b": 1}"#)
+            let tag = try await world.get("/notes/1")["etag"] ?? "none"
+            #expect(tag.contains("loc-"))
+            let put = try await world.send("PUT", "/notes/1", fields: json + ["If-Match: \(tag)"], body: #"{"a": 0, "b": 2}"#)
+            #expect(put.status == 200, "\(put.status) \(put.text)")
+            try await world.turn("auto")
+            try await eventually("both were sent, or the second met a conflict") {
+                try await world.server.get("/v1/operations?state=pending,inflight").json?["items"]?.array?.isEmpty == true
+            }
+            let conditions = world.site.asked.compactMap { $0["if-match"] }
+            #expect(conditions.isEmpty, "\(conditions)")
+        }
+    }
+
     /// What was squashed with its deletion was never sent, so no later write can reach it.
     @Test func whatWasSquashedAwayIsNotThere() async throws {
         try await PlayedWorld.with(upstream: Self.squashing, { _ in .text("[]", "Content-Type: application/json") }) { world in

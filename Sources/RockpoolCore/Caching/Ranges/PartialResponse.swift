@@ -52,12 +52,14 @@ package enum PartialResponse {
         HTTPFields(fields.filter { !BodyDigests.contentFields.contains($0.name.canonicalName) })
     }
 
-    /// The head of a stored response with the bytes `range`: 200 if the range is the whole.
+    /// The head of a stored response with the bytes `range`: 200 if the range is the whole. That still says that its origin answers ranges,
+    /// which a 206 need not say (RFC 9110 §14.3).
     package static func holding(_ range: Range<Int64>, of length: Int64, fields: HTTPFields) -> ResponseHead {
         let isWhole = range == 0..<length
         var head = ResponseHead(status: isWhole ? 200 : 206, fields: fields)
         head.fields[.contentRange] = isWhole ? nil : ContentRange.part(range, of: length).fieldValue
         head.fields[.contentLength] = String(range.count)
+        if isWhole, !head.fields.contains(.acceptRanges) { head.fields[.acceptRanges] = "bytes" }
         return head
     }
 }

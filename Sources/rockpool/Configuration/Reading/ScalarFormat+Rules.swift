@@ -31,8 +31,9 @@ extension ScalarFormat where Value == String {
     static let clientID = text("a client id") { text in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
 
     /// The path of one entity: `{id}` stands for its id.
-    static let itemPath = text("a path with {id}, such as /v1/notes/{id}") { text in
-        text.hasPrefix("/") && !text.contains(" ") && text.split(separator: "{id}", omittingEmptySubsequences: false).count == 2
+    static let itemPath = text("a path with {id} as one of its segments, such as /v1/notes/{id}") { text in
+        let segments = text.split(separator: "/").filter { $0.contains("{id}") }
+        return text.hasPrefix("/") && !text.contains(" ") && segments == ["{id}"]
     }
 
     /// A JSON Pointer (RFC 6901); an empty one is the whole document.
