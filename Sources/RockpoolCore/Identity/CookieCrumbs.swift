@@ -22,9 +22,10 @@ package enum CookieCrumbs {
     /// Returns the value of a `Cookie` field without these cookies: unchanged if there are none, empty if there are no others.
     package static func removed(from value: String) -> String {
         let pairs = value.split(separator: ";").map { FieldList.trimmed($0) }
-        let kept = pairs.filter { !isCrumb($0.prefix { $0 != "=" }) }
+        let kept = pairs.filter { !isOne($0.prefix { $0 != "=" }) }
         return kept.count == pairs.count ? value : kept.joined(separator: "; ")
     }
 
-    private static func isCrumb(_ name: Substring) -> Bool { names.contains(name) || prefixes.contains { name.hasPrefix($0) } }
+    /// True if a cookie of this name is one.
+    static func isOne(_ name: Substring) -> Bool { names.contains(name) || prefixes.contains { name.hasPrefix($0) } }
 }

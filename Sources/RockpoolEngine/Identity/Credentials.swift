@@ -11,6 +11,8 @@ import Synchronization
 package final class Credentials: Sendable {
     private static let limit = 1000
     private static let besideLimit = 4000
+    /// The most values of renewed cookies that are kept for one principal: more than a browser has under way at once.
+    private static let renewedLimit = 32
     /// A proof or sealed credential older than this is written again when used; its age shows whether it is still in use.
     private static let renewedAfter = TimeSpan.days(1)
 
@@ -31,6 +33,8 @@ package final class Credentials: Sendable {
 
         /// The secret fields that queued writes have for themselves, by their names.
         var beside: OrderedDictionary<String, (principal: String, fields: HTTPFields)> = [:]
+        /// The last credentials under which renewed cookies have carried on a principal, the oldest first.
+        var renewed: OrderedDictionary<String, [String]> = [:]
         /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
 
@@ -112,7 +116,7 @@ package final class Credentials: Sendable {
             return (name ?? named(everythingIn: identifying, request: request)).map { Identity($0, secrets) } ?? Identity()
         case .cookie(let name):
             let name = request.fields.cookie(name).map { named("cookie", request: request, secret: $0) }
-            return (name ?? named(everythingIn: identifying, request: request)).map { Identity($0, secrets) } ?? Identity()
+            return (name ?? named(everythingIn: identifying, request: request)).map { Identity(resolved($0), secrets) } ?? Identity()
         }
     }
 
@@ -294,8 +298,36 @@ package final class Credentials: Sendable {
         return isNews
     }
 
+    /// Lets the identity of a read go on under the cookies that its answer has renewed (docs/caching.md#renewed-cookies).
+    func follow(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, rule: IdentityRule) async {
+        guard answer.fields.contains(.setCookie), let principal = identity.principal.map(resolved),
+            let cookies = RenewedCookies.following(request, answeredBy: answer, now: now())
+        else { return }
+        var later = request
+        later.fields[.cookie] = cookies
+        let name: String? =
+            if case .cookie(let cookie) = rule {
+                later.fields.cookie(cookie).map { named("cookie", request: later, secret: $0) }
+            } else {
+                self.identity(of: later, rule: rule).credential
+            }
+        guard let name, name != principal, state.withLock({ $0.folds[name] == nil }) else { return }
+        let oldest: String? = state.withLock { state in
+            var names = state.renewed.removeValue(forKey: principal) ?? []
+            names.append(name)
+            let oldest = names.count > Self.renewedLimit ? names.removeFirst() : nil
+            if let oldest { state.folds.removeValue(forKey: oldest) }
+            if state.renewed.count >= Self.limit { state.renewed.removeFirst() }
+            state.renewed[principal] = names
+            return oldest
+        }
+        await fold(name, into: principal, insteadOf: oldest)
+        if let oldest { onChange(oldest) }
+    }
+
     /// Assigns a credential to `principal` permanently, over restarts.
-    private func fold(_ credential: String, into principal: String) async {
+    /// - Parameter oldest: another one, which is forgotten.
+    private func fold(_ credential: String, into principal: String, insteadOf oldest: String? = nil) async {
         let proved = ProvedCredential(name: credential, principal: principal, at: now())
         let (isNews, leaving): (Bool, String?) = state.withLock { state in
             let before = state.folds.removeValue(forKey: credential)
@@ -306,7 +338,7 @@ package final class Credentials: Sendable {
         }
         if isNews { onChange(credential) }
         if let leaving { onChange(leaving) }
-        do { try await store.keep(proved) } catch { logger.failed("a proof is kept in memory only", error: error) }
+        do { try await store.keep(proved, insteadOf: oldest) } catch { logger.failed("a proof is kept in memory only", error: error) }
     }
 
     private func seal(_ secrets: HTTPFields, of principal: String, at upstream: Upstream) async {

@@ -12,8 +12,13 @@ extension CredentialRenewal {
     ///
     /// Called for every response of an upstream, live or during replay; a response that may come from a portal proves nothing.
     package func prove(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, at upstream: Upstream?) async {
-        guard let upstream, let principal = identity.principal, CredentialProof.isGiven(by: answer, to: request) else { return }
+        guard let upstream, let principal = identity.principal else { return }
+        guard CredentialProof.isGiven(by: answer, to: request) else {
+            // Only the site itself knows the names of its cookies.
+            return await credentials.follow(identity, by: answer, to: request, rule: upstream.identity)
+        }
         let isNews = await credentials.prove(identity, of: request, at: upstream)
+        await credentials.follow(identity, by: answer, to: request, rule: upstream.identity)
         let proved = credentials.resolved(principal)
         renewals.accepted(proved)
         await noteProof(of: proved, at: upstream, isNews: isNews)

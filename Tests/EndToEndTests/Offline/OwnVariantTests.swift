@@ -32,6 +32,41 @@ import Testing
         }
     }
 
+    /// A framework that keeps the session in a cookie, with another value in each answer.
+    private static func session(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
+        let number = UInt64.random(in: .min ... .max)
+        let user = asked["cookie"]?.split(separator: "=").last?.prefix { $0 != "." } ?? (asked.body.isEmpty ? "nobody" : asked.body[...])
+        let cookie = "Set-Cookie: session=\(user).\(number).\(String(repeating: "x", count: 20)); Path=/; HttpOnly"
+        let answer = "\(user) \(asked.path)"
+        return .text(answer, status: asked.method == "POST" ? 303 : 200, cookie, "Content-Type: text/html", "Vary: Cookie", "Location: /")
+    }
+
+    /// Session guarantee: read your writes, monotonic reads; over a restart too.
+    @Test(arguments: ["auto", "cookie:session"]) func aSessionGoesOnUnderRenewedCookies(_ identity: String) async throws {
+        try await PlayedWorld.with(upstream: ["identity": .string(identity)], { Self.session($0) }) { world in
+            var cookie = ""
+            let visit = { (method: String, path: String, body: String?) in
+                let answer = try await world.send(method, path, fields: cookie.isEmpty ? [] : ["Cookie: \(cookie)"], body: body)
+                if let set = answer["set-cookie"] { cookie = String(set.prefix { $0 != ";" }) }
+                return answer.text
+            }
+            _ = try await visit("POST", "/login", "ann")
+            for path in ["/a", "/b", "/c", "/b"] { try await #expect(visit("GET", path, nil) == "ann \(path)") }
+            try await world.stored("/c")
+            let anns = cookie
+            cookie = ""
+            _ = try await visit("POST", "/login", "bob")
+            try await #expect(visit("GET", "/a", nil) == "bob /a")
+            try await world.turn("offline")
+            try await #expect(world.server.stop() == .exit(0))
+            try await world.server.start()
+            try await #expect(visit("GET", "/a", nil) == "bob /a")
+            try await #expect(world.get("/b", ["Cookie: \(cookie)"]).status == 504)
+            for path in ["/a", "/b", "/c"] { try await #expect(world.get(path, ["Cookie: \(anns)"]).text == "ann \(path)") }
+            try await #expect(world.get("/a").status == 504)
+        }
+    }
+
     private static func token(_ id: Int, of subject: String) -> String { "Authorization: " + Token.bearer(subject, id: id) }
 
     /// A renewed token of the same subject reads what the earlier one has read, and a token of another subject does not.

@@ -47,7 +47,7 @@ import Testing
             let patch = { try await story.device.gateway.send("PATCH", "/v1/notes/1", ["title": "late"]) }
             let refused = try await patch()
             #expect(refused.status == 404 && refused.text.contains("was deleted"), "\(refused.status) \(refused.text)")
-            // What an action does to it is not known, so the item stays away, as in its list.
+            // The effect of an action is not known, so the item stays away, as in its list.
             try await story.write("POST", "/v1/notes/1/toggle")
             try await #expect(story.get("/v1/notes/1").status == 404)
             // A PUT may create it.
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// A client whose answer was lost repeats its create under its key: it gets the same id again, in the body too.
+    /// A create that is repeated under its key, because its answer was lost, gets the same id again, in the body too.
     @Test func aRepeatedCreateHasOneLocalID() async throws {
         try await Story.with(Setting(promise: "optimistic")) { story in
             try await #expect(story.get("/v1/notes").status == 200)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// What was squashed with its deletion was never sent, so no later write can reach it.
+    /// A create that was squashed with its deletion was never sent, so no later write can reach it.
     @Test func whatWasSquashedAwayIsNotThere() async throws {
         try await PlayedWorld.with(upstream: Self.squashing, { _ in .text("[]", "Content-Type: application/json") }) { world in
             _ = try await world.get("/notes")

@@ -58,7 +58,7 @@ import Testing
                     #expect(answer.text.contains("\"\(name)\"") || answer.text.contains("&quot;\(name)"), "\(names): \(answer.text)")
                 }
             }
-            // What is not known of one file is known of none: a multiget without it would say that it was deleted.
+            // One unknown file leaves all unknown: a multiget without it would show that it was deleted.
             try await #expect(multiget(["a", "d"]).status == 504)
         }
     }

@@ -28,7 +28,7 @@ import Testing
     @Test(arguments: ["2>/dev/full", "2>&-"]) func aLogThatCannotBeWrittenEndsNothing(_ log: String) async throws {
         let server = try ServerProcess.prepare(ServerSettings(upstream: FreePort.next()))
         try await server.start(launcher: ["/bin/sh", "-c", "exec \"$@\" \(log)", "sh"])
-        // That the upstream is away is a line of the log.
+        // The absence of the upstream is a line of the log.
         for _ in 0..<3 { try await #expect(Curl.send("GET", "http://\(server.gateway)/a").status == 504) }
         try await #expect(Curl.send("POST", "http://\(server.gateway)/a", body: "x").status == 202)
         #expect(server.isRunning)
