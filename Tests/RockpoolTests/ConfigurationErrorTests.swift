@@ -90,6 +90,14 @@ import Testing
             "upstreams[0].routes[0].store: network-only stores nothing, so store cannot be always"
         ),
         (
+            "routes: [{ match: /, kind: s3, offline_response: optimistic }]",
+            "upstreams[0].routes[0].offline_response: kind: s3 has replies of its own"
+        ),
+        (
+            "resources: [{ collection: /n, item: \"/n/{id}.json\" }]",
+            "upstreams[0].resources[0].item: \"/n/{id}.json\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"
+        ),
+        (
             "resources: [{ collection: /n, item: /n/id }]",
             "upstreams[0].resources[0].item: \"/n/id\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"
         ),

@@ -28,7 +28,7 @@ package struct Route: Hashable, Sendable {
     package var kind: Kind
     /// Of a GraphQL route: the variable that names what a mutation changes. Mutations of one value keep their order.
     package var lane: String?
-    /// Of a GraphQL route: the form of the reply to a queued mutation.
+    /// The form of the reply to a queued mutation of a GraphQL route, or to a queued write of a file.
     package var offlineResponse = Resource.OfflineResponse.accepted
     /// Time limits of its own, for long polls and streams.
     package var timeouts: RouteTimeouts?

@@ -11,13 +11,20 @@ package enum QueuedReply: Hashable, Sendable {
     case graphQL(isOptimistic: Bool)
     /// The answer of S3: 200 with an ETag, or 204.
     case s3(status: Int)
+    /// The answer of a server of files, without a body: 201 or 204.
+    case file(status: Int)
 
     /// Decides by the route's kind, then by the request.
-    package init(to request: RequestHead, route: Route?) {
+    /// - Parameter isOfFile: true for a write to a file; a declared resource decides about its replies itself.
+    package init(to request: RequestHead, route: Route?, isOfFile: Bool = false) {
         switch (route?.kind, request.method) {
         case (.graphql, _): self = .graphQL(isOptimistic: route?.offlineResponse == .optimistic)
         case (.s3, .put): self = .s3(status: 200)
         case (.s3, .delete): self = .s3(status: 204)
+        case (.standard, _) where isOfFile && route?.offlineResponse == .optimistic:
+            // A PUT that names a version replaces a file. Clients take 201 and 204 alike.
+            let replaces = request.method == .put && request.fields.contains(.ifMatch)
+            self = .file(status: request.method == .delete || replaces ? 204 : 201)
         default: self = Self.readsJSON(request) ? .document : .empty
         }
     }

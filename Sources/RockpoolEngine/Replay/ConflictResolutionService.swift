@@ -148,9 +148,14 @@ package final class ConflictResolutionService: Service {
         return try await data.deletion(upstream: operation.upstream, type: resource.collection, id: id)
     }
 
-    /// Returns the representation that the client saw, with local ids replaced by server ids.
+    /// Returns the representation that the client saw, with local ids replaced by server ids. A client that has seen none builds on the
+    /// upstream's answer to its write before.
     private func base(of operation: QueuedWrite) async throws -> Conflict.Side? {
-        guard var side = try await data.base(of: operation.sequence) else { return nil }
+        var seen = try await data.base(of: operation.sequence)
+        if seen == nil, let sequence = operation.baseSequence {
+            seen = try await data.operations(sequences: [sequence]).first?.answeredRepresentation
+        }
+        guard var side = seen else { return nil }
         if !data.localIDs.isEmpty, let replaced = try? data.localIDs.substituted(operation.request, side.body) {
             side.body = replaced.body
         }

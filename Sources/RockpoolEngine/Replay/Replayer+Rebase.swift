@@ -33,6 +33,8 @@ extension Replayer {
         case .shown(.present(let shown, let head), _): (side, answer) = (shown, head)
         // Sent without that read, the action would change the entity as somebody else does.
         case .failed(let failure): throw TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail)
+        case .refused(let status) where status >= 500 || status == 429 || status == 200:
+            throw TransferFailure(kind: .unavailable, sent: .no, detail: "a look before it: \(status)")
         case .shown(.gone, _), .refused: return nil
         }
         do { try await data.rebase([operation.sequence], to: side) } catch {
@@ -72,18 +74,28 @@ extension Replayer {
             guard write.answersWithEntity, EntityTag.condition(in: result.head.fields[.eTag]) != nil else { return nil }
             return Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
         }
-        if after == nil,
-            case .shown(.present(let side, _), _) = await outbound.look(
-                at: path, of: operation, like: outgoing.head, upstream: upstream)
-        {
-            after = side
-        }
+        if after == nil { after = await stateAfter(operation, at: path, outgoing: outgoing, upstream: upstream) }
         guard let after else { return [] }
         do { try await data.rebase(undisputed, to: after) } catch {
             logger.failed("the writes behind \(operation.id) keep their base", error: error)
             return []
         }
         return undisputed
+    }
+
+    /// Returns what the upstream shows after an action; nil if it does not show the entity. An upstream that is back often limits the rate, or
+    /// fails, for a moment.
+    private func stateAfter(
+        _ operation: QueuedWrite, at path: String, outgoing: OutboundWrite, upstream: Upstream
+    ) async -> Conflict.Side? {
+        for pause in [Duration.milliseconds(300), .seconds(1), .zero] {
+            switch await outbound.look(at: path, of: operation, like: outgoing.head, upstream: upstream) {
+            case .shown(.present(let side, _), _): return side
+            case .refused(let status) where status >= 500 || status == 429 || status == 200: try? await Task.sleep(for: pause)
+            case .shown(.gone, _), .refused, .failed: return nil
+            }
+        }
+        return nil
     }
 
     /// Moves the base of a write from before the start as `rebase(after:)` would have done: a crash can fall between the record of an
@@ -116,7 +128,7 @@ extension Replayer {
             if let known = base.etag {
                 if known == before.etag { writes.append(base.sequence) }
             } else if let write = try? await data.operations(sequences: [base.sequence]).first,
-                let seen = try? await known(of: write),
+                let seen = try? await known(of: write, resource: resource),
                 !ConflictPrecheck.hasMoved(
                     from: seen.base, to: before.side, resource: resource, isAnswer: seen.isAnswer, by: write.request.method)
             {

@@ -87,7 +87,7 @@ extension Replayer {
     func precheck(_ operation: QueuedWrite, outgoing: inout OutboundWrite, upstream: Upstream) async throws -> Precheck {
         let head = outgoing.head
         guard let resource = outgoing.resource, !head.isConditional, [.put, .patch, .delete].contains(head.method),
-            let (base, isAnswer) = try await known(of: operation),
+            let (base, isAnswer) = try await known(of: operation, resource: resource),
             ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource: resource, isAnswer: isAnswer)
         else { return .clear }
         switch await outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
@@ -111,16 +111,26 @@ extension Replayer {
 
 extension Replayer {
     /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
-    /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
-    func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
+    /// members that the upstream added; without such an operation or answer, the base that the client has seen. Nil where it is unknown.
+    func known(of operation: QueuedWrite, resource: Resource) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await data.base(of: operation.sequence).map { ($0, false) } }
-        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
+        if let answer = earlier.answeredRepresentation { return (answer, true) }
+        // Members that the upstream has computed since differ from what the client has seen: only merging tells them from another client's
+        // changes without asking a person or dropping the write.
+        guard resource.conflict == .fieldMerge else { return nil }
+        return try await data.base(of: operation.sequence).map { ($0, false) }
+    }
+}
+
+extension QueuedWrite {
+    /// The representation in the upstream's answer to a delivered write; nil without one.
+    var answeredRepresentation: Conflict.Side? {
+        guard state == .delivered, let result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
             (try? JSONValue.parse(result.body)) != nil
         else { return nil }
-        let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
-        return (side, true)
+        return Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
     }
 }
 

@@ -215,7 +215,7 @@ extension WritePipeline {
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
         if merge == nil, let optimistic { return reply(optimistic, to: stored, context: context).naming(data.holder(of: stored)) }
-        let form = QueuedReply(to: context.original, route: context.plan.route)
+        let form = QueuedReply(for: context)
         if let merge, let settled = await settled(stored.id, within: merge) {
             // Its own effect, or an equal change: the last answer refused the write.
             if settled.reason == .probed, let optimistic { return reply(optimistic, to: settled, context: context) }
@@ -286,7 +286,7 @@ extension WritePipeline {
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
     func answered(_ operation: QueuedWrite, for context: RequestContext) async -> Reply {
         let (wishes, trace) = (context.wishes, context.trace)
-        var reply = await accepted(operation, form: QueuedReply(to: context.original, route: context.plan.route), trace: trace)
+        var reply = await accepted(operation, form: QueuedReply(for: context), trace: trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
             reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
@@ -331,6 +331,10 @@ extension WritePipeline {
             let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes, isOptimistic: isOptimistic)
             return Reply(head: head, body: .bytes(ByteBuffer(bytes: response.serialized())), trace: trace)
         case .empty: break
+        case .file(let status):
+            head.status = status
+            // It would name the file that was created.
+            head.fields[.location] = nil
         case .s3(let status):
             head.status = status
             if CopiedObject.isMade(by: operation.request) {
@@ -341,6 +345,15 @@ extension WritePipeline {
         }
         head.fields[.contentType] = nil
         return Reply(head: head, body: .none(length: nil), trace: trace)
+    }
+}
+
+extension QueuedReply {
+    fileprivate init(for context: RequestContext) {
+        let isOfFile = context.plan.entity?.resource == nil && !context.wishes.respondsAsync && FileWrite(context.original) != nil
+        self.init(
+            to: context.original, route: context.plan.route,
+            isOfFile: isOfFile)
     }
 }
 

@@ -56,8 +56,8 @@ extension Route {
             let known = kind == .graphql ? "POST" : BodyKey.declarable.sorted().joined(separator: ", ")
             found.append(Contradiction(key, "a \(method) is not read by its body; possible for \(known)"))
         }
-        if offlineResponse == .optimistic, kind != .graphql {
-            found.append(Contradiction("\(key).offline_response", "optimistic needs kind: graphql; a resource has its own"))
+        if offlineResponse == .optimistic, kind == .s3 {
+            found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))
         }
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))

@@ -2,6 +2,7 @@
 // (docs/outbox.md#effects, docs/outbox.md#reads).
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .serialized) struct OwnConflictTests {
@@ -84,6 +85,73 @@ import Testing
             let id = try #require(first.head["rockpool-local-id"])
             #expect(first.json?["id"]?.string == id && second.json?["id"]?.string == id, "\(first.text) \(second.text)")
             #expect(second.head["rockpool-local-id"] == id)
+        }
+    }
+
+    /// Write-only clients, such as sensors, have seen no state: the answer to the write before is what their next one builds on.
+    @Test func clientsThatNeverReadDoNotMeetEachOther() async throws {
+        try await Story.with(Setting(), upstream: ["order": "global"]) { story in
+            try await story.device.network("offline")
+            for round in ["1", "2"] {
+                for (user, member) in [("a", "title"), ("b", "status")] {
+                    let patch: JSONValue = [member: .string(user + round)]
+                    try await story.write("PATCH", "/v1/notes/1", patch, fields: ["Authorization: Bearer \(user)"])
+                }
+            }
+            try await story.comeBack()
+            try await eventually("no conflict waits") { try await story.device.items("/v1/conflicts?state=open").isEmpty }
+            let note = story.api.notes["1"]
+            #expect(note?["title"] == "a2" && note?["status"] == "b2", "\(note ?? .null)")
+        }
+    }
+
+    /// An upstream that is back limits the rate for a moment: one refused read beside an action is tried again.
+    @Test(arguments: [429, 500]) func aRefusedReadBesideAnActionIsTriedAgain(_ status: Int) async throws {
+        try await Story.with(Setting(), resource: ["conflict": "server-wins"]) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.device.network("offline")
+            try await story.write("POST", "/v1/notes/1/toggle")
+            try await story.write("PATCH", "/v1/notes/1", ["title": "mine"])
+            try await story.write("PATCH", "/v1/notes/1", ["count": 6])
+            story.api.failNext("GET", with: status)
+            try await story.comeBack()
+            let note = story.api.notes["1"]
+            #expect(note?["title"] == "mine" && note?["count"] == 6 && note?["done"] == true, "\(note ?? .null)")
+        }
+    }
+
+    /// An answer without a representation says nothing of the state that the next write builds on: it is compared with what the client has seen.
+    @Test func aChangeBetweenTwoWritesOfAClientIsMerged() async throws {
+        let state = OneNote()
+        try await PlayedWorld.with(upstream: Self.squashing.merging(["queue": ["squash": "off"]]), { state.answer($0) }) { world in
+            let json = ["Content-Type: application/json"]
+            try await #expect(world.get("/notes/1").status == 200)
+            try await world.turn("offline")
+            _ = try await world.send("PATCH", "/notes/1", fields: json, body: #"{"b": 1}"#)
+            _ = try await world.send("PUT", "/notes/1", fields: json, body: #"{"id": "1", "a": 0, "b": 2}"#)
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+            #expect(state.note["a"] == 1 && state.note["b"] == 2, "\(state.note)")
+        }
+    }
+
+    /// An API with one note and without versions: as soon as it has taken a PATCH, another client changes a member.
+    private final class OneNote: Sendable {
+        private let state = Mutex<JSONValue>(["id": "1", "a": 0, "b": 0])
+
+        var note: JSONValue { state.withLock(\.self) }
+
+        func answer(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
+            let body = try? JSONValue.parse(Array(asked.body.utf8))
+            return state.withLock { note in
+                switch asked.method {
+                case "GET": return .text(String(decoding: note.serialized(), as: UTF8.self), "Content-Type: application/json")
+                case "PATCH": note = note.merging(body ?? [:]).merging(["a": 1])
+                case "PUT": note = body ?? note
+                default: break
+                }
+                return PlayedSite.Said(status: 204)
+            }
         }
     }
 

@@ -57,6 +57,28 @@ import Testing
         }
     }
 
+    /// Programs that take 202 for a failure are answered as their server would: 201 or 204.
+    @Test func queuedFilesAreAnsweredAsByAServerOfFiles() async throws {
+        let upstream: JSONValue = ["routes": [["match": "/**", "offline_response": "optimistic"]]]
+        try await PlayedWorld.with(upstream: upstream, { Self.play($0) }) { world in
+            try await world.turn("offline")
+            let destination = "Destination: http://\(world.server.gateway)/dir/c"
+            let writes: [(method: String, path: String, fields: [String], status: Int)] = [
+                ("PUT", "/dir/a", [], 201), ("PUT", "/dir/a", ["If-Match: *"], 204), ("MOVE", "/dir/a", [destination], 201),
+                ("MKCOL", "/dir/sub", [], 201), ("DELETE", "/dir/c", [], 204), ("PUT", "/dir/d", ["Prefer: respond-async"], 202),
+            ]
+            for (method, path, fields, status) in writes {
+                let answer = try await world.send(method, path, fields: fields, body: method == "PUT" ? "x" : nil)
+                #expect(answer.status == status && answer["rockpool-state"] == "pending", "\(method) \(path): \(answer.status)")
+                #expect(status == 202 || answer["location"] == nil && answer.body.isEmpty)
+            }
+            // A write to anything else is answered as ever.
+            try await #expect(world.send("POST", "/dir/a", body: "x").status == 202)
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+        }
+    }
+
     @Test func listingsShowWhatWaits() async throws {
         try await PlayedWorld.with(upstream: Self.routes, { Self.play($0) }) { world in
             try await #expect(list(world).status == 207)
