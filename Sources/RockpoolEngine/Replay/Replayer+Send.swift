@@ -119,7 +119,9 @@ extension Replayer {
         if let answer = earlier.answeredRepresentation { return (answer, true) }
         // Members that the upstream has computed since differ from what the client has seen: only merging tells them from another client's
         // changes without asking a person or dropping the write.
-        guard resource.conflict == .fieldMerge else { return nil }
+        guard resource.conflict == .fieldMerge, earlier.result != nil, earlier.localID == nil, operation.request.method != .delete,
+            [.put, .patch].contains(earlier.request.method)
+        else { return nil }
         return try await data.base(of: operation.sequence).map { ($0, false) }
     }
 }

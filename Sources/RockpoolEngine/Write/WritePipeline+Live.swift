@@ -94,7 +94,7 @@ extension WritePipeline {
         var write = AnsweredWrite(
             request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })
         write.success = context.plan.success
-        if StatusCode.leavesEffectUnknown(answer.head.status) {
+        if StatusCode.leavesEffectUnknown(answer.head.status), context.plan.entity?.resource != nil {
             await liveEffects.noteUnknown(context.request, by: context.identity)
         }
         if brokeOff, context.request.method != .delete, let entity = context.plan.entity, entity.resource != nil, entity.isItem,
