@@ -8,4 +8,7 @@ enum EntityRead: Sendable {
     /// The upstream answered without the entity's state, for example with 401, 405 or 500.
     case refused(status: Int)
     case failed(TransferFailure)
+
+    /// True if a refusal may pass: a failure, a limited rate, or a body that broke off.
+    static func mayPass(_ status: Int) -> Bool { status >= 500 || status == 429 || status == 200 }
 }

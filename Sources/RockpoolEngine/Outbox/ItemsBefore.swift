@@ -1,6 +1,6 @@
-import HTTPTypes
 // What a collection held before a create whose answer was lost: an item that is not among it may be the one that was created
 // (docs/outbox.md#uncertain).
+import HTTPTypes
 import OrderedCollections
 import RockpoolCore
 import RockpoolStore

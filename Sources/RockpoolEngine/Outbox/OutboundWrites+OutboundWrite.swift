@@ -120,10 +120,7 @@ extension OutboundWrites {
                 head.fields[.ifMatch] = nil
                 return
             }
-            // A weak tag is no condition (RFC 9110 §13.1.1): the write is compared by a read before it instead.
-            head.fields = head.fields.replacingLocalETags { tag in
-                (real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base).flatMap { $0.isStrong ? $0 : nil }
-            }
+            head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
         }
         guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }
         guard !head.isConditional else { return }

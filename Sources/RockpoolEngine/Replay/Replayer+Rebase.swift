@@ -33,7 +33,7 @@ extension Replayer {
         case .shown(.present(let shown, let head), _): (side, answer) = (shown, head)
         // Sent without that read, the action would change the entity as somebody else does.
         case .failed(let failure): throw TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail)
-        case .refused(let status) where status >= 500 || status == 429 || status == 200:
+        case .refused(let status) where EntityRead.mayPass(status):
             throw TransferFailure(kind: .unavailable, sent: .no, detail: "a look before it: \(status)")
         case .shown(.gone, _), .refused: return nil
         }
@@ -91,7 +91,7 @@ extension Replayer {
         for pause in [Duration.milliseconds(300), .seconds(1), .zero] {
             switch await outbound.look(at: path, of: operation, like: outgoing.head, upstream: upstream) {
             case .shown(.present(let side, _), _): return side
-            case .refused(let status) where status >= 500 || status == 429 || status == 200: try? await Task.sleep(for: pause)
+            case .refused(let status) where EntityRead.mayPass(status): try? await Task.sleep(for: pause)
             case .shown(.gone, _), .refused, .failed: return nil
             }
         }

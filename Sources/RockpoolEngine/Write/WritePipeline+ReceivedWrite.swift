@@ -111,9 +111,7 @@ extension WritePipeline {
             // Its answer named no version: replay reads the entity just before the write.
             if real[sequence] == nil, earlier?.state == .delivered { draft.mustWait = true }
         }
-        draft.head.fields = draft.head.fields.replacingLocalETags { tag in
-            (real[tag.sequence] ?? tag.base).flatMap { $0.isStrong ? $0 : nil }
-        }
+        draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
     }
 }
 

@@ -351,9 +351,7 @@ extension WritePipeline {
 extension QueuedReply {
     fileprivate init(for context: RequestContext) {
         let isOfFile = context.plan.entity?.resource == nil && !context.wishes.respondsAsync && FileWrite(context.original) != nil
-        self.init(
-            to: context.original, route: context.plan.route,
-            isOfFile: isOfFile)
+        self.init(to: context.original, route: context.plan.route, isOfFile: isOfFile)
     }
 }
 

@@ -49,4 +49,11 @@ import Testing
         #expect(new[.ifNoneMatch] == noneMatch)
         #expect(new[.accept] == "*/*")
     }
+
+    /// RFC 9110 §13.1.1, §13.1.2: a weak tag is a condition in `If-None-Match` only.
+    @Test func aWeakTagIsNoIfMatch() {
+        let fields: HTTPFields = [.ifMatch: #""loc-17""#, .ifNoneMatch: #""loc-17""#]
+        let new = fields.replacingLocalETags { _ in EntityTag(#"W/"a""#) }
+        #expect(new[.ifMatch] == nil && new[.ifNoneMatch] == #"W/"a""#)
+    }
 }

@@ -10,14 +10,17 @@ extension HTTPFields {
     /// Returns the fields with local tags replaced by the server's; every other tag stays.
     ///
     /// Where `real` returns nil, `If-Match` is removed as a whole: the client accepted a state that the lane has reached, and the remaining
-    /// tags would make the condition fail. `If-None-Match` loses that tag only, and is removed when no tag remains. A weak tag never
-    /// matches in `If-Match` (RFC 9110 §13.1.1): return nil for it unless a 412 is wanted.
+    /// tags would make the condition fail. So it is for a weak tag, which never matches there (RFC 9110 §13.1.1): the write is compared by
+    /// a read before it instead. `If-None-Match` loses that tag only, and is removed when no tag remains.
     package func replacingLocalETags(_ real: (LocalETag) -> EntityTag?) -> HTTPFields {
         var fields = self
         for name in [HTTPField.Name.ifMatch, .ifNoneMatch] {
             let tags = EntityTag.list(in: self[name] ?? "")
             guard tags.contains(where: { LocalETag($0) != nil }) else { continue }
-            let replaced = tags.compactMap { tag in LocalETag(tag).map(real) ?? tag }
+            let replaced = tags.compactMap { tag -> EntityTag? in
+                guard let local = LocalETag(tag) else { return tag }
+                return real(local).flatMap { name == .ifMatch && !$0.isStrong ? nil : $0 }
+            }
             let isKept = name == .ifMatch ? replaced.count == tags.count : !replaced.isEmpty
             fields[name] = isKept ? replaced.map(\.fieldValue).joined(separator: ", ") : nil
         }
