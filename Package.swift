@@ -90,10 +90,11 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CEpoll"),
+        .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "CSQLiteCalls", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: strict),
+        .target(name: "RockpoolCore", dependencies: ["CExpat", .httpTypes, .structuredFields, .collections], swiftSettings: strict),
         .target(
             name: "RockpoolStore",
             dependencies: [
@@ -166,7 +167,7 @@ let package = Package(
             name: "RockpoolNetworkTests",
             dependencies: [
                 "CCurl", "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolTesting", .httpTypes, .nioCore,
-                .nioPosix, .nioHTTP1, .nioHPACK, .nioEmbedded, .crypto, .logging,
+                .nioPosix, .nioHTTP1, .nioHTTP2, .nioHPACK, .nioEmbedded, .crypto, .logging,
             ],
             swiftSettings: house),
         .testTarget(

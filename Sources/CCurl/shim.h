@@ -35,6 +35,28 @@ static inline int rp_ssl_has_pending(void *ssl) {
     if (has_pending == NULL) has_pending = (int (*)(const void *))dlsym(NULL, "SSL_has_pending");
     return ssl != NULL && has_pending != NULL && has_pending(ssl);
 }
+/// 1 if the subjectAltName of the peer's certificate names `host`, a name or an address (RFC 9525 §6.3); else 0, also where the library that
+/// could say so is not found. The common name is no identity, although libcurl takes it where no other name is present.
+static inline int rp_ssl_names(void *ssl, const char *host, size_t length, int is_address) {
+    static void *(*peer)(const void *);
+    static int (*check_host)(void *, const char *, size_t, unsigned, char **);
+    static int (*check_address)(void *, const char *, unsigned);
+    static void (*release)(void *);
+    if (release == NULL) {
+        peer = (void *(*)(const void *))dlsym(NULL, "SSL_get1_peer_certificate");
+        if (peer == NULL) peer = (void *(*)(const void *))dlsym(NULL, "SSL_get_peer_certificate");
+        check_host = (int (*)(void *, const char *, size_t, unsigned, char **))dlsym(NULL, "X509_check_host");
+        check_address = (int (*)(void *, const char *, unsigned))dlsym(NULL, "X509_check_ip_asc");
+        release = (void (*)(void *))dlsym(NULL, "X509_free");
+    }
+    if (peer == NULL || check_host == NULL || check_address == NULL || release == NULL) return 0;
+    void *certificate = peer(ssl);
+    if (certificate == NULL) return 0;
+    const unsigned never_check_subject = 0x20;
+    int found = is_address ? check_address(certificate, host, 0) : check_host(certificate, host, length, never_check_subject, NULL);
+    release(certificate);
+    return found == 1;
+}
 /// The socket a transfer used last; CURL_SOCKET_BAD once it is closed.
 static inline curl_socket_t rp_get_socket(CURL *easy) {
     curl_socket_t socket = CURL_SOCKET_BAD;

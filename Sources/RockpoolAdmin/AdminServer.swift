@@ -124,7 +124,7 @@ package struct AdminServer: Service {
             measures: engine.notifier.measures, traces: engine.traces, parents: engine.upstreams.parents,
             startedAt: startedAt, facts: facts, feed: feed, now: now
         ).add(to: router)
-        OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
+        OperationRoutes(data: data, active: active, commands: commands, documents: documents, now: now).add(to: router)
         ConflictRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
         StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, history: history, now: now).add(to: router)
         NetworkRoutes(

@@ -70,6 +70,10 @@ package final class Engine: Sendable {
         reachability = ReachabilityTable(upstreams: RouteTable(configuration).upstreams, now: now())
         credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
             if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
+        } onMove: { [cache] principal, name in
+            do { try await cache.move(principal, to: name) } catch {
+                logger.failed("copies of an identity stay under its old name", error: error)
+            }
         }
         active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
         upstreams = UpstreamClient(
@@ -91,8 +95,8 @@ package final class Engine: Sendable {
         identities = KnownIdentities(
             data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
         documents = OperationDocuments(
-            data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds, active: active,
-            now: now)
+            data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds,
+            pauses: notifier.pauses, active: active, now: now)
         itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
@@ -207,7 +211,7 @@ package final class Engine: Sendable {
         var plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         plan.obstacleToQueueing = crossOrigin.obstacleToQueueing(original, plan, client: exchange.client)
-        if !exchange.verify(for: plan.upstream) { plan.obstacleToQueueing = "its signature was not made with the key of sign.sigv4" }
+        if let doubt = exchange.verify(for: plan.upstream, at: now()) { plan.obstacleToQueueing = doubt.rawValue }
         signedArrivals.note(exchange, to: plan.upstream, at: now())
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
@@ -218,17 +222,16 @@ package final class Engine: Sendable {
             } else {
                 keyingBody = try await KeyingBody.read(exchange, plan: plan)
             }
-            if let write = keyingBody?.graphQLWrite(on: plan) {
-                // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
-                // never queued.
+            if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
+                // It is neither answered from the store nor stored.
                 plan = routes.plan(for: exchange.request, isWrite: true)
-                plan.queueable = plan.queueable && write == .mutation
+                plan.queueable = plan.queueable && isQueueable
                 let bytes = keyingBody?.bytes ?? ByteBuffer()
                 (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
                 keyingBody = nil
             }
         } catch {
-            return Reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
+            return Reply(Exchange.problem(after: error), trace)
         }
         let identity = identity(of: exchange.request, plan)
         trace.identity = identity

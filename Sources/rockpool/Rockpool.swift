@@ -69,7 +69,7 @@ struct Rockpool: AsyncParsableCommand {
     }
 
     private static func end(_ ending: Ending) -> Never {
-        for line in ending.lines { Display.error.print(line) }
+        for line in ending.lines { Display.error.print(line.inOneLine) }
         Foundation.exit(ending.status.rawValue)
     }
 }

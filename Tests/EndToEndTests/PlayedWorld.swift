@@ -135,12 +135,13 @@ struct PlayedWorld: Sendable {
     ///   - categories: differences from the default categories.
     ///   - others: further declared upstreams.
     static func with(
-        upstream: JSONValue = [:], categories: JSONValue? = nil, others: [JSONValue] = [], _ play: @escaping PlayedSite.Play,
+        upstream: JSONValue = [:], storage: JSONValue = [:], categories: JSONValue? = nil, others: [JSONValue] = [],
+        _ play: @escaping PlayedSite.Play,
         _ body: (PlayedWorld) async throws -> Void
     ) async throws {
         let site = try await PlayedSite.start(play)
         do {
-            var settings = ServerSettings(upstream: site.port, upstream)
+            var settings = ServerSettings(upstream: site.port, upstream, storage: storage)
             settings.others = others
             let server = try ServerProcess.prepare(settings)
             if let categories {

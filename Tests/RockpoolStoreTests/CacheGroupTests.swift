@@ -36,6 +36,28 @@ import Testing
         await store.close()
     }
 
+    /// Keys hold URLs as their clients have spelled them; a write to one spelling is a write to all (RFC 3986 §6.2.2).
+    @Test(arguments: ["/a~b", "/a%7Eb", "/a%7eb", "/%61~b"]) func writeToOneSpellingInvalidatesAll(written: String) async throws {
+        let spellings = ["/a~b", "/a%7Eb", "/a%7eb"]
+        let others = ["/a%2Fb", "/a/b", "/A~b"]
+        for isOwn in [false, true] {
+            let store = try openCache(scratch.cache, time)
+            for target in spellings + others { try await store.put(target, [1], at: time.now) }
+            if isOwn {
+                try await store.markOwnWrite(urls: [origin.url + written], partitions: StoragePartition.readable(by: nil), at: time.now)
+            } else {
+                #expect(try await store.invalidate(urls: [origin.url + written]) == 3)
+            }
+            #expect(try await invalidated(store, spellings + others) == spellings)
+            // A response to a request that was under way.
+            let sent = time.now - .seconds(1)
+            #expect(spellings.allSatisfy { store.wasInvalidated(key($0), groups: [], since: sent) })
+            #expect(!others.contains { store.wasInvalidated(key($0), groups: [], since: sent) })
+            try await store.remove(keys: (spellings + others).map { key($0) })
+            await store.close()
+        }
+    }
+
     /// The quick check of SQLite 3.40 takes the table of groups for damaged.
     @Test(arguments: [false, true]) func aCacheWithGroupsIsSound(byTable: Bool) async throws {
         let store = try openCache(scratch.cache, time)

@@ -48,6 +48,36 @@ import Testing
         await store.close()
     }
 
+    /// A client that is found to be one under another name: of two copies of one variant the newer stays, in a row or in a file.
+    @Test func copiesMoveToAnotherNameOfTheirClient() async throws {
+        let store = try openCache(scratch.cache, time)
+        let copies = [
+            ("/mine", "token", 10), ("/both", "anna", 20), ("/both", "token", 40_000), ("/older", "token", 30), ("/older", "anna", 40),
+            ("/other", "bob", 50),
+        ]
+        for (path, identity, length) in copies {
+            try await store.put(path, bytes(length), at: time.now, identity: identity)
+            time.advance(.seconds(1))
+        }
+        for path in ["/mine", "/both", "/older"] {
+            _ = try await store.lookup([key(path, identity: "anna"), key(path, identity: "token")])
+        }
+        try await store.move("token", to: "anna")
+        for again in [false, true] {
+            let store = again ? try openCache(scratch.cache, time) : store
+            for (path, length) in [("/mine", 10), ("/both", 40_000), ("/older", 40)] {
+                let found = try await store.lookup(key(path, identity: "anna"))
+                #expect(found.map(\.response.bodyLength) == [Int64(length)], "\(path)")
+                let entry = try #require(found.first)
+                #expect(try await store.bytes(of: entry) == bytes(length), "\(path)")
+                #expect(try await store.lookup(key(path, identity: "token")).isEmpty, "\(path)")
+            }
+            #expect(try await store.copiesByIdentity().map { "\($0.identity) \($0.entries)" } == ["anna 3", "bob 1"])
+            try await store.move("nobody", to: "anna")
+            await store.close()
+        }
+    }
+
     @Test func variantsOfAKeyAreBounded() async throws {
         let store = try openCache(scratch.cache, time)
         for n in 0..<70 { _ = try await store.put("/a", [1], at: time.now, vary: [.acceptLanguage: "x-\(n)"]) }

@@ -1,4 +1,5 @@
 // Group commit with another database, which commits first (docs/fleet.md#transactions).
+import Foundation
 import GRDB
 import RockpoolCore
 import Synchronization
@@ -8,6 +9,7 @@ import Testing
 
 @Suite struct CommitPartnerTests {
     private struct Away: Error, Equatable {}
+    private struct Refused: Error, Equatable {}
 
     /// Notes what it is asked, and fails where it is told to.
     private final class Partner: CommitPartner {
@@ -17,6 +19,8 @@ import Testing
             var failsAtPrepare = false
             var isUnknown = false
             var permitsEither = false
+            /// A number in the table that it does not permit.
+            var refuses: Int?
             /// The transactions that it wants for itself.
             var own = 0
         }
@@ -39,7 +43,12 @@ import Testing
                 return state.own == 0
             }
         }
-        func prepare(in db: Database) throws { try call("prepare") { $0.failsAtPrepare } }
+        func prepare(in db: Database) throws {
+            try call("prepare") { $0.failsAtPrepare }
+            if let number = state.withLock(\.refuses), try Int.fetchAll(db, sql: "SELECT n FROM t").contains(number) {
+                throw PartnerRefusal(error: Refused())
+            }
+        }
         func abandon() { try? call("abandon") }
         func ended(in db: Database, isCommitted: Bool) { try? call(isCommitted ? "committed" : "rolled back") }
         func beginAlone(in db: Database) throws { try call("begin alone") }
@@ -116,6 +125,26 @@ import Testing
         await #expect(throws: Away.self) { try await insert(1, .either) }
         #expect(try await numbers() == [])
         #expect(partner.calls == ["begin", "prepare", "abandon", "rolled back"])
+    }
+
+    @Test func whatThePartnerRefusesFailsAlone() async throws {
+        partner.state.withLock { $0.refuses = 3 }
+        let outcomes = try await withThrowingTaskGroup(of: (Int, Bool).self) { group in
+            // While the writer is busy, the others gather to a group.
+            group.addTask {
+                try await self.queue.commit(scope: .own) { _ in Thread.sleep(forTimeInterval: 0.2) }
+                return (0, true)
+            }
+            for number in 1...5 {
+                group.addTask {
+                    do { try await self.insert(number, .shared) } catch is Refused { return (number, false) }
+                    return (number, true)
+                }
+            }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        #expect(outcomes == [0: true, 1: true, 2: true, 3: false, 4: true, 5: true])
+        #expect(try await numbers() == [1, 2, 4, 5])
     }
 
     @Test func aFailingJobLeavesNothingInEither() async throws {

@@ -74,7 +74,7 @@ import Testing
         switch steering {
         case .discard: _ = try await store.giveUp(id: "1", reason: .discarded, from: [.conflicted], withTree: false, now: time.now)
         case .retry: _ = try await store.transition(id: "1", to: .pending, reason: nil, from: [.conflicted], now: time.now)
-        case .retryLane: _ = try await store.retry(lane: "notes /notes/1", now: time.now)
+        case .retryLane: _ = try await store.retry(RetrySelection(lane: "notes /notes/1"), now: time.now)
         case .cancel: _ = try await store.transition(id: "1", to: .cancelled, reason: .cancelled, from: [.conflicted], now: time.now)
         case .edit: _ = try await store.replace(id: "1", by: bench.put("2"), from: [.conflicted], now: time.now)
         case .treeOfAnother:

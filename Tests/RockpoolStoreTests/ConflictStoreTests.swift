@@ -139,7 +139,7 @@ import Testing
         #expect(try await store.base(of: 1) == theirs)
         // The client's key still maps to the operation and to the fingerprint of the first request.
         let door = try #require(
-            try await store.operation(clientKey: "key-1", principal: "ann", fingerprint: bench.put("1").fingerprint))
+            try await store.operation(clientKey: "key-1", principal: "ann", upstream: "notes", fingerprint: bench.put("1").fingerprint))
         #expect(door.operation.id == "1" && door.isSame)
         let kept = try #require(try await store.conflict(id: "c1"))
         #expect(kept.closedAt == time.now && kept.decidedBy == .strategy && kept.resolution == .merged)

@@ -169,14 +169,36 @@ import Testing
         _ = try await store.append(write("3", clientKey: "k", principal: "otto"))
         _ = try await store.append(write("4", clientKey: "k"))
         await #expect(throws: DataStoreError.duplicateKey(id: "4")) { try await store.append(write("5", clientKey: "k")) }
+        // Clients without a credential have keys for each upstream, whatever these are named.
+        for (id, upstream, key) in [("6", "other", "k"), ("7", "notes k", "k"), ("8", "notes", "k k")] {
+            var elsewhere = write(id, clientKey: key)
+            elsewhere.upstream = upstream
+            _ = try await store.append(elsewhere)
+            #expect(try await store.operation(clientKey: key, principal: nil, upstream: upstream)?.operation.id == id)
+        }
+        #expect(try await store.operation(clientKey: "k", principal: nil, upstream: "notes")?.operation.id == "4")
         let same = write("x", clientKey: "k")
         for (body, isSame) in [(same.body, true), (.inline([1]), false)] {
             let fingerprint = QueuedWriteDraft.fingerprint(same.request, body: body)
-            let match = try #require(try await store.operation(clientKey: "k", principal: "anna", fingerprint: fingerprint))
+            let match = try #require(
+                try await store.operation(clientKey: "k", principal: "anna", upstream: "notes", fingerprint: fingerprint))
             #expect(match.operation.id == "1" && match.isSame == isSame)
         }
-        #expect(try await store.operation(clientKey: "other", principal: "anna") == nil)
+        #expect(try await store.operation(clientKey: "other", principal: "anna", upstream: "notes") == nil)
         await store.close()
+    }
+
+    /// Copies of one source to several places are not equal.
+    @Test(arguments: ["Destination", "Depth", "Overwrite", "X-Amz-Copy-Source"]) func fieldsThatSayWhatIsWrittenAreCompared(
+        name: String
+    ) throws {
+        var head = write("1").request
+        let name = try #require(HTTPField.Name(name))
+        let prints = [nil, "/a", "/b"].map { value in
+            head.fields[name] = value
+            return QueuedWriteDraft.fingerprint(head, body: .none)
+        }
+        #expect(Set(prints).count == 3)
     }
 
     @Test func aLeaseIsGivenOnceAndItsOutcomeKept() async throws {
@@ -284,8 +306,10 @@ import Testing
         await store.close()
         let again = try openData(crashed, time)
         let found = try #require(try await again.operation(id: "1"))
-        guard case .file(let path, 2_500_000) = try again.content(of: found.body) else { return #expect(Bool(false), "expected a file") }
+        guard case .blob(let name, 2_500_000) = found.body else { return #expect(Bool(false), "expected a file") }
+        let path = "\(crashed)/blobs/\(name)"
         #expect(FileManager.default.contents(atPath: path).map { Array($0) } == body)
+        #expect(try again.content(of: found.body).bytes() == body)
         #expect(again.usage().blobBytes == Scratch.allocated(path))
         await again.close()
     }

@@ -106,6 +106,7 @@ import Testing
         #expect(try await isSending("b"))
         try await store.queue.commit { try $0.execute(sql: "DELETE FROM proved") }
         try await store.force("b3", .parked)
+        try await store.queue.commit { try $0.execute(sql: "UPDATE op SET reason = 'auth' WHERE id = 'b3'") }
         #expect(try await isSending("b"))
         try await delay("b4")
         #expect(try await isSending("b") == false)

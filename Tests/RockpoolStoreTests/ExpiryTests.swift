@@ -87,18 +87,18 @@ import Testing
         await store.close()
     }
 
-    /// A refused operation blocks its successors for good: they belong to the same principal and were never sent, so they are purged with
-    /// it.
+    /// One that waits for a credential blocks its successors: they belong to the same principal and were never sent, so they are purged with
+    /// it. A refused one blocks what names it alone.
     @Test func whatIsStuckBehindGoesWithIt() async throws {
         let store = try openData(scratch.state, time)
-        for id in ["1", "2", "3"] { _ = try await store.append(new(id, lane: "lane")) }
-        var needing = new("4")
+        for id in ["1", "2", "3"] { _ = try await store.append(new(id, lane: "lane", principal: "eve")) }
+        var needing = new("4", principal: "eve")
         needing.dependsOn = ["2"]
         _ = try await store.append(needing)
         _ = try await store.append(new("proved", lane: "lane", principal: "anna", .principal))
-        try await refuse(store, "1")
+        try await refuse(store, "1", .parked)
         time.advance(.hours(23))
-        _ = try await store.append(new("late", lane: "lane"))
+        _ = try await store.append(new("late", lane: "lane", principal: "eve"))
         time.advance(.hours(1))
         #expect(try await clean(store).purged == 1, "only 4 goes: the last of the lane has not waited for a day")
         time.advance(.hours(23))

@@ -91,6 +91,35 @@ struct FleetStoreTests: FleetCase {
         await b.close()
     }
 
+    /// PostgreSQL refuses index entries beyond 2,704 bytes, and with one the whole batch.
+    @Test func longLanesKeysAndPlacesAreThoseOfTheOthersToo() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        let long = { (number: Int) in
+            String((0..<9_000).map { "abcdefghijklmnopqrstuvwxyz".utf8.map { Character(UnicodeScalar($0)) }[($0 * $0 / 7 + number) % 26] })
+        }
+        let lanes = [long(1), long(1) + "x"]
+        for (number, lane) in lanes.enumerated() { _ = try await a.append(write("\(number)", lane: lane, clientKey: long(2 + number))) }
+        let seq = try #require(try await a.operation(id: "0")).sequence
+        let place = long(7)
+        try await a.queue.commit { try $0.execute(sql: "INSERT INTO op_ref VALUES (?, 'loc', ?)", arguments: [seq, place]) }
+        #expect(try await open(b) == ["0", "1"])
+        #expect(try await b.operation(id: "0")?.lane == lanes[0])
+        func places(_ store: DataStore) async throws -> [String] {
+            try await store.catchUp()
+            return try await store.database.pool.read { try String.fetchAll($0, sql: "SELECT place FROM op_ref") }
+        }
+        #expect(try await places(b) == [place])
+        try await a.queue.commit { try $0.execute(sql: "DELETE FROM op_ref") }
+        #expect(try await places(b).isEmpty)
+        // One lane is in flight at one node, another one elsewhere.
+        _ = try #require(try await a.lease(id: "0", now: time.now))
+        #expect(try await b.lease(id: "0", now: time.now) == nil)
+        _ = try #require(try await b.lease(id: "1", now: time.now))
+        await #expect(throws: DataStoreError.duplicateKey(id: "0")) { _ = try await b.append(write("2", clientKey: long(2))) }
+        await a.close()
+        await b.close()
+    }
+
     @Test func oneLaneIsInFlightAtOneNode() async throws {
         let (a, b) = (try await node("a"), try await node("b"))
         _ = try await a.append(write("1"))

@@ -88,7 +88,7 @@ import Testing
         }
         #expect(try await store.rename(principal: "t", to: "anna") == 1)
         #expect(try await owners([.cancelled]) == ["t notes", "anna notes"])
-        #expect(try await store.operation(clientKey: "k", principal: "anna")?.operation.id == "2")
+        #expect(try await store.operation(clientKey: "k", principal: "anna", upstream: "notes")?.operation.id == "2")
     }
 
     /// The old and the new token have used the same client key: both operations are sent with it, and the key maps to the first operation.
@@ -98,7 +98,7 @@ import Testing
         #expect(try await store.rename(principal: "t", to: "anna") == 1)
         let operations = try await store.operations().items
         #expect(operations.map(\.principal) == ["anna", "anna"] && operations.map(\.idempotencyKey) == ["k", "k"])
-        #expect(try await store.operation(clientKey: "k", principal: "anna")?.operation.id == "1")
+        #expect(try await store.operation(clientKey: "k", principal: "anna", upstream: "notes")?.operation.id == "1")
     }
 
     // MARK: sealed

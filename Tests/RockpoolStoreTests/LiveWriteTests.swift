@@ -65,9 +65,13 @@ import Testing
         let attempts = try await again.attempts(of: operation)
         #expect(attempts.map(\.number) == [0] && attempts.map(\.sent) == [.maybe] && attempts.map(\.error) == ["crashed"])
         // The client repeats its request.
-        let earlier = try await again.operation(clientKey: "mine", principal: "p", fingerprint: live.fingerprint)
+        let earlier = try await again.operation(clientKey: "mine", principal: "p", upstream: "notes", fingerprint: live.fingerprint)
         #expect(earlier?.operation.id == "live" && earlier?.isSame == true)
-        #expect(try await again.standings(lane: "notes", upstream: "notes").count == 1)
+        var later = write("later")
+        later.principal = "p"
+        let rules = LaneRules(now: time.now)
+        // A create may have taken effect: what names it waits, and nothing else.
+        #expect(try await again.blocker(of: later.summary(now: time.now), in: "notes", rules: rules) == nil)
         #expect(try await rows(again) == 0)
         let counted = try await again.queue.outside { db in
             (try ShareSums.counted(in: db), try ShareSums.bytes(on: "*", in: db))

@@ -67,6 +67,40 @@ import Testing
         await again.close()
     }
 
+    /// A write below a path marks what the writer reads of it: it is validated, and other identities' copies stay as they are.
+    @Test func aWriteNearbyMarksTheWritersCopiesOnly() async throws {
+        let store = try openCache(scratch.cache, time)
+        for (target, identity) in ["/n/", "/n/?l", "/n/1"].flatMap({ target in ["anna", "", "bert"].map { (target, $0) } }) {
+            _ = try await store.put(target, [1], at: time.now, identity: identity)
+        }
+        time.advance(.seconds(1))
+        try await store.markNearOwnWrite(urls: [url("/n/"), url("/n")], partitions: annas, at: time.now)
+        let mark = OwnWriteMark(at: time.now, isIncluded: false)
+        for target in ["/n/", "/n/?l", "/n/1"] {
+            for identity in ["anna", "", "bert"] {
+                let found = try #require(try await copy(store, target, identity))
+                #expect(found.ownWrite == (target != "/n/1" && identity != "bert" ? mark : nil), "\(target) of \(identity)")
+                #expect(!found.isInvalidated, "\(target) of \(identity)")
+            }
+        }
+        // Nothing is left to be marked, until a copy is stored again.
+        #expect(store.invalidateAbsent([], near: [url("/n/")], partitions: annas))
+        #expect(!store.invalidateAbsent([], near: [url("/n/")], partitions: StoragePartition.readable(by: "bert")))
+        time.advance(.seconds(1))
+        _ = try await store.put("/n/", [2], at: time.now, identity: "anna")
+        #expect(!store.invalidateAbsent([], near: [url("/n/")], partitions: annas))
+        // A response that was requested before the write lacks it.
+        let sent = time.now
+        time.advance(.seconds(1))
+        try await store.markNearOwnWrite(urls: [url("/m")], partitions: annas, at: time.now)
+        _ = try await store.put("/m", [1], at: sent, identity: "anna")
+        try await #expect(copy(store, "/m")?.isDirty == true)
+        time.advance(.seconds(1))
+        _ = try await store.put("/m", [1], at: time.now, identity: "anna")
+        try await #expect(copy(store, "/m")?.isDirty == false)
+        await store.close()
+    }
+
     @Test func theCopiesOfAPathAreThoseTheWriterReadsNewestFirst() async throws {
         let store = try openCache(scratch.cache, time)
         for (target, identity) in [("/n?b", "anna"), ("/n", ""), ("/n?a", "anna"), ("/n", "bert"), ("/n/1", "anna"), ("/nn", "anna")] {

@@ -53,6 +53,43 @@ import Testing
         #expect(store.footprint.parts.files == Scratch.files(under: store.bodies.root).reduce(0) { $0 + Scratch.allocated($1) })
     }
 
+    /// A queued body is compared with its name whenever it is read, and its last bytes are withheld if it differs (docs/outbox.md#files).
+    @Test(arguments: Damage.allCases, [false, true]) func aDamagedBodyIsNeverReadWhole(_ damage: Damage, isSealed: Bool) async throws {
+        var settings = storage()
+        settings.encrypt = isSealed ? .private : .off
+        let store = try openData(scratch.state, time, settings)
+        let writer = try await store.blobWriter(expectedLength: 2_500_000)
+        let body = bytes(2_500_000)
+        try await writer.append(ByteBuffer(bytes: body))
+        let stored = try await writer.finish()
+        _ = try await store.append(write("1", body: stored))
+        guard case .blob(let name, _) = stored, case .stored(let content) = try store.content(of: stored) else {
+            return #expect(Bool(false), "expected a file")
+        }
+        #expect(try store.content(of: stored).bytes() == body)
+        var reader = content.reader()
+        _ = try reader.next(.kib(64))
+        reader.rewind()
+        let start = try reader.next(.mib(1))
+        #expect(Array(start.readableBytesView) == Array(body.prefix(.mib(1))))
+        let sound = try await store.damagedBodies()
+        #expect(sound.isEmpty)
+        try self.damage("\(scratch.state)/blobs/\(name)", damage)
+        var read = 0
+        let error = #expect(throws: DamagedBody.self) {
+            var reader = content.reader()
+            while case let piece = try reader.next(.kib(64)), piece.readableBytes > 0 { read += piece.readableBytes }
+        }
+        #expect(read < body.count && error?.what == (damage == .deleted ? .missing : .changed) && error?.name == name)
+        #expect(throws: DamagedBody.self) { try store.content(of: stored).bytes() }
+        let found = try await store.damagedBodies()
+        #expect(found.map(\.sha256) == (damage == .flipped ? [] : [name]) && found.allSatisfy { $0.operations == ["1"] })
+        let seal = store.seal
+        await store.close()
+        let stopped = await DataStore.damagedBodiesWhileStopped(scratch.state, seal: seal, now: time.now)
+        #expect(stopped?.map(\.sha256) == [name] && stopped?.first?.operations == ["1"])
+    }
+
     @Test func aSoundCacheIsFoundSoundAndAllOfItIsRead() async throws {
         let store = try await filled()
         let seen = Mutex<[ScrubProgress]>([])

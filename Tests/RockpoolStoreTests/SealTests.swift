@@ -175,7 +175,8 @@ import Testing
         let second = try #require(try await store.operation(id: "2"))
         #expect(try store.content(of: second.body).bytes() == Array(Self.secret.utf8) + bytes(1_500_000))
         #expect(try await store.base(of: 2)?.body.starts(with: Array(Self.secret.utf8)) == true)
-        let asked = try await store.operation(clientKey: "key-1", principal: "ada", fingerprint: Self.queued("1").fingerprint)
+        let asked = try await store.operation(
+            clientKey: "key-1", principal: "ada", upstream: "notes", fingerprint: Self.queued("1").fingerprint)
         #expect(asked?.isSame == true)
         #expect(await store.scrub(now: time.now).isClean)
     }

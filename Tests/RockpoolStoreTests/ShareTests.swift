@@ -16,7 +16,8 @@ import Testing
 
     /// Opens a store with 80 000 bytes for each share.
     private func opened(_ directory: String? = nil) throws -> DataStore {
-        var settings = storage(data: .mb(8))
+        // Of this limit operations can take 8 000 000 bytes.
+        var settings = storage(data: ByteCount(13_218_364))
         (settings.principalSharePercent, settings.unprovedSharePercent) = (1, 1)
         return try openData(directory ?? scratch.state, time, settings)
     }
@@ -61,6 +62,23 @@ import Testing
         #expect(try await sums(store) == [account: 80_000])
         await #expect(throws: DataStoreError.shareUsedUp(share)) { try await store.append(new("3", 0, principal, share)) }
         _ = try await store.append(new("a", 100_000, principal, nil))
+        await store.close()
+    }
+
+    /// What one principal may take is there for it, whatever another one has taken, also with the smallest limit.
+    @Test(arguments: [ByteCount.mb(8), .mb(20)]) func twoHalvesFitTogether(limit: ByteCount) async throws {
+        let store = try openData(scratch.state, time, storage(data: limit))
+        for principal in ["anna", "bert"] {
+            var taken = 0
+            await #expect(throws: DataStoreError.shareUsedUp(.principal)) {
+                while true {
+                    _ = try await store.append(new("\(principal) \(taken)", 30_000 + taken * 100, principal))
+                    taken += 1
+                }
+            }
+            #expect(taken > 20)
+        }
+        #expect(store.usableBytes > limit.bytes * 2 / 5 && store.usableBytes < limit.bytes)
         await store.close()
     }
 
@@ -160,6 +178,33 @@ import Testing
         _ = try await store.append(writes[0])
         await #expect(throws: DataStoreError.shareUsedUp(.principal)) { try await store.append(writes[1]) }
         await store.close()
+    }
+
+    /// Dependencies and places of local ids count too, as many as a write has.
+    @Test func whatAWriteNeedsIsCounted() async throws {
+        let store = try opened()
+        let names = (0..<60).map { "n\($0)" }
+        for name in names { _ = try await store.append(new(name, 0, "bert")) }
+        let before = try await sums(store)
+        _ = try await store.append(new("dependant") { $0.dependsOn = names })
+        let alone = try #require(try await sums(store)["anna"])
+        #expect(alone > Int64(60 * ShareSums.needBytes) && alone < Int64(60 * ShareSums.needBytes) + 2_000)
+        var refused = 0
+        for n in 0..<30 {
+            do { _ = try await store.append(new("more \(n)") { $0.dependsOn = names }) } catch DataStoreError.shareUsedUp { refused += 1 }
+        }
+        #expect(refused > 0 && refused < 20)
+        let local = LocalID.make(now: time.now, random: (1, 2))
+        let pointers = (0..<20).map { LocalIDReference(id: local, place: .query(String(repeating: "a", count: 5_000) + "\($0)")) }
+        await #expect(throws: DataStoreError.shareUsedUp(.principal)) { try await store.append(new("places") { $0.references = pointers }) }
+        let counted = try await sums(store)
+        #expect(counted["bert"] == before["bert"])
+        await store.close()
+        let again = try opened()
+        #expect(try await sums(again) == counted)
+        _ = try await again.giveUp(id: "dependant", reason: .discarded, from: [.pending], withTree: false, now: time.now)
+        #expect(try await sums(again)["anna"] == counted["anna"].map { $0 - alone })
+        await again.close()
     }
 
     // MARK: proofs

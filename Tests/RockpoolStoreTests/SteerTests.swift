@@ -101,19 +101,20 @@ import Testing
             let gone = try #require(try await store.operation(id: old))
             #expect(gone.state == .superseded && gone.reason == .edited && gone.endedAt == time.now)
         }
-        for waiting in ["second", "child-2", "apart"] { #expect(try await store.lease(id: waiting, now: time.now) == nil) }
+        for waiting in ["second", "child-2"] { #expect(try await store.lease(id: waiting, now: time.now) == nil) }
         let edited = try #require(try await store.operation(id: "create-2"))
-        let standing = try #require(try await store.standings(of: [edited])[edited.sequence])
+        let standing = try #require(try await store.standings(of: [edited], rules: LaneRules(now: time.now))[edited.sequence])
         #expect(standing.fixes == "create" && standing.ahead == nil && standing.isAwaited)
         let child = try #require(try await store.operation(id: "child-2"))
-        #expect(try await store.standings(of: [child])[child.sequence]?.dependsOn.map(\.id) == ["create-2"])
+        #expect(
+            try await store.standings(of: [child], rules: LaneRules(now: time.now))[child.sequence]?.dependsOn.map(\.id) == ["create-2"])
         #expect(try await store.dependants(of: edited).map(\.id) == ["second", "third", "grandchild", "child-2"])
         let row = try await store.database.pool.read { db in
             try Row.fetchOne(db, sql: "SELECT key_rev, local_id, (SELECT created_by FROM id_map) = seq FROM op WHERE id = 'create-2'")
                 .map { Array($0.databaseValues) }
         }
         #expect(row == [1.databaseValue, "loc_1".databaseValue, true.databaseValue])
-        #expect(try await store.operation(clientKey: "mine", principal: "me")?.operation.id == "create")
+        #expect(try await store.operation(clientKey: "mine", principal: "me", upstream: "notes")?.operation.id == "create")
         await #expect(throws: DataStoreError.illegal(from: .superseded, to: .superseded)) {
             try await store.replace(id: "create", by: write("again"), from: [.dead], now: time.now)
         }
@@ -141,12 +142,55 @@ import Testing
         try await end(store, "other", .dead)
         _ = try await store.transition(id: "parked", to: .parked, reason: .auth, from: [.pending], now: time.now)
         time.advance(.minutes(5))
-        let (retried, uncertain) = try await store.retry(lane: "notes", now: time.now)
+        let (retried, uncertain) = try await store.retry(RetrySelection(lane: "notes"), now: time.now)
         #expect(retried == ["dead", "pending", "parked"] && uncertain == ["uncertain"])
         let dead = try #require(try await store.operation(id: "dead"))
         #expect(dead.state == .pending && dead.nextAttemptAt == time.now && dead.answeredAttempts == 0 && dead.endedAt == nil)
         #expect(try await states(store)["other"] == .dead)
-        #expect(try await store.retry(lane: "notes", upstream: "else", now: time.now).retried.isEmpty)
+        #expect(try await store.retry(RetrySelection(lane: "notes", upstream: "else"), now: time.now).retried.isEmpty)
+        await store.close()
+    }
+
+    /// `refused` and `lost` are refused now, `old` was ten minutes ago.
+    @Test func whatWasRefusedIsTakenBack() async throws {
+        let store = try openData(scratch.state, time)
+        func refuse(_ id: String, _ state: OperationState, _ reason: OperationReason) async throws {
+            try await send(store, id)
+            _ = try await store.finish(
+                id: id, disposition: Disposition(state: state, reason: reason), result: nil,
+                attempt: AttemptRecord(status: 404, sent: .yes), now: time.now)
+        }
+        for id in ["old", "refused", "edit", "lost", "parked", "pending", "worn"] {
+            _ = try await store.append(write(id, lane: id, clientKey: id == "refused" ? "mine" : nil))
+        }
+        try await refuse("old", .dead, .rejected)
+        time.advance(.minutes(10))
+        try await refuse("refused", .dead, .rejected)
+        try await refuse("edit", .conflicted, .editDelete)
+        try await refuse("lost", .uncertain, .rejected)
+        try await refuse("worn", .dead, .exhausted)
+        _ = try await store.transition(id: "parked", to: .parked, reason: .auth, from: [.pending], now: time.now)
+        let before = Dictionary(
+            uniqueKeysWithValues: try await store.operations(OperationFilter()).items.map { ($0.id, $0.idempotencyKey) })
+        let since = time.now - .minutes(5)
+        time.advance(.minutes(1))
+        let first = try await store.retry(RetrySelection(reason: .rejected, since: since), now: time.now)
+        #expect(first.retried == ["refused"] && first.uncertain == ["lost"])
+        let again = try #require(try await store.operation(id: "refused"))
+        #expect(again.state == .pending && again.nextAttemptAt == time.now && again.answeredAttempts == 0 && again.firstSentAt == nil)
+        #expect(again.idempotencyKey != before["refused"] && !again.keyIsClients)
+        // The client's own key still recognises its request.
+        #expect(try await store.operation(clientKey: "mine", principal: nil, upstream: "notes")?.operation.id == "refused")
+        #expect(try await store.retry(RetrySelection(upstream: "else", reason: .rejected), now: time.now).retried.isEmpty)
+        let rest = try await store.retry(RetrySelection(since: since), now: time.now)
+        // One that was never answered was not refused.
+        #expect(rest.retried.sorted() == ["edit", "worn"] && rest.uncertain == ["lost"])
+        #expect(try await store.operation(id: "edit")?.idempotencyKey != before["edit"])
+        // It may have taken effect under its key.
+        #expect(try await store.operation(id: "worn")?.idempotencyKey == before["worn"])
+        #expect(try await states(store)["old"] == .dead)
+        #expect(try await store.retry(id: "old", from: [.dead], now: time.now).idempotencyKey != before["old"])
+        await #expect(throws: DataStoreError.self) { try await store.retry(id: "old", from: [.dead], now: time.now) }
         await store.close()
     }
 
@@ -154,7 +198,7 @@ import Testing
         let store = try openData(scratch.state, time)
         var all: [QueuedWrite] = []
         for id in ["a", "b", "c"] { all.append(try await store.append(write(id))) }
-        let standings = try await store.standings(of: all)
+        let standings = try await store.standings(of: all, rules: LaneRules(now: time.now))
         #expect(all.map { standings[$0.sequence]?.ahead?.id } == [nil, "a", "a"])
         #expect(all.map { standings[$0.sequence]?.isAwaited } == [true, true, false])
         await store.close()

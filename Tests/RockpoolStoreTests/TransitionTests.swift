@@ -28,6 +28,24 @@ import Testing
         return store
     }
 
+    /// Of writes that wait for each other only the last is needed: if that one is never sent, the one before it is needed.
+    @Test func whatNeedsASquashedWriteWaitsForWhatThatOneWaitsFor() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("a", lane: "a"))
+        for (id, needed) in [("b", "a"), ("c", "b")] {
+            var new = write(id, lane: id)
+            new.dependsOn = [needed]
+            _ = try await store.append(new)
+        }
+        _ = try await store.transition(id: "b", to: .dead, reason: .expired, from: [.pending], now: time.now)
+        #expect(try await store.lease(id: "c", now: time.now) == nil)
+        _ = try await store.transition(id: "b", to: .superseded, reason: .squashed, from: [.dead], now: time.now)
+        #expect(try await store.lease(id: "c", now: time.now) == nil)
+        _ = try await store.giveUp(id: "a", reason: .discarded, from: [.pending], withTree: true, now: time.now)
+        #expect(try await store.operation(id: "c")?.state == .cancelled)
+        await store.close()
+    }
+
     @Test(arguments: legal) func allSetTheSame(_ from: OperationState, _ to: OperationState) async throws {
         let store = try await opened(from)
         time.advance(.seconds(5))

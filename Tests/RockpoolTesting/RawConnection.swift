@@ -50,6 +50,9 @@ package final class RawConnection: Sendable {
     /// Writes bytes and waits until the socket has accepted them. Throws when the connection is closed.
     package func send(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get() }
 
+    /// True if bytes have arrived that were not read.
+    package var hasReceived: Bool { collector.inbox.withLock { !$0.bytes.isEmpty } }
+
     /// Closes the sending direction.
     package func finish() async throws { try await channel.close(mode: .output).get() }
 

@@ -115,12 +115,17 @@ package final class ScriptedOrigin: Origin {
 
     private static func isNone(_ body: OutboundRequest.Body) -> Bool { if case .none = body { true } else { false } }
 
+    private static func bytes(of reader: any BodyReader) throws(TransferFailure) -> [UInt8] {
+        var (reader, bytes) = (reader, [UInt8]())
+        while case let piece = try reader.next(.max), piece.readableBytes > 0 { bytes += piece.readableBytesView }
+        return bytes
+    }
+
     private static func bytes(of body: OutboundRequest.Body) async throws(TransferFailure) -> [UInt8] {
         switch body {
         case .none: []
         case .bytes(let bytes): Array(bytes.readableBytesView)
-        case .file(let path, _): FileManager.default.contents(atPath: path).map { Array($0) } ?? []
-        case .sealed(let length, let read): (try? read(0..<length)).map { Array($0.readableBytesView) } ?? []
+        case .stored(let reader, _): try bytes(of: reader)
         case .stream(let pipe, _): Array(try await pipe.collect(upTo: 1 << 26).bytes.readableBytesView)
         }
     }

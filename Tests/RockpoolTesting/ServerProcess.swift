@@ -119,6 +119,13 @@ package final class ServerProcess: Sendable {
         return (line.split(separator: " ").dropFirst().first.flatMap { Int64($0) } ?? 0) * 1024
     }
 
+    /// Returns the processor time that the process has taken, in seconds.
+    package func processorSeconds() throws -> Double {
+        let fields = try Files.text(of: "/proc/\(pid)/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        // Times of the user and of the system, in hundredths (proc(5)).
+        return fields.dropFirst(11).prefix(2).compactMap { Double($0) }.reduce(0, +) / 100
+    }
+
     /// Runs one of the program's commands against this server.
     package func command(_ arguments: String...) async throws -> Command { try await command(arguments) }
 

@@ -89,10 +89,40 @@ import Testing
             "routes: [{ match: /, strategy: network-only, store: always }]",
             "upstreams[0].routes[0].store: network-only stores nothing, so store cannot be always"
         ),
+        ("routes: [{ match: /, read: true, queue: always }]", "upstreams[0].routes[0].queue: a request that reads is never queued"),
+        (
+            "routes: [{ match: /, read: true, kind: graphql }]",
+            "upstreams[0].routes[0].read: kind: graphql decides itself which requests read"
+        ),
+        (
+            "routes: [{ match: PUT /, read: true }]",
+            "upstreams[0].routes[0].read: a PUT is not read by its body; possible for GET, OPTIONS, POST, PROPFIND, QUERY, REPORT, SEARCH"
+        ),
         (
             "routes: [{ match: /, kind: s3, offline_response: optimistic }]",
             "upstreams[0].routes[0].offline_response: kind: s3 has replies of its own"
         ),
+        (
+            "routes: [{ match: /, kind: s3, offline_response: { status: 200 } }]",
+            "upstreams[0].routes[0].offline_response: kind: s3 has replies of its own"
+        ),
+        (
+            "routes: [{ match: /, offline_response: { status: 204, body: ok } }]",
+            "upstreams[0].routes[0].offline_response.body: a 204 has no body"
+        ),
+        (
+            "routes: [{ match: /, offline_response: { type: text } }]",
+            "upstreams[0].routes[0].offline_response.type: \"text\" is not a media type such as text/plain"
+        ),
+        (
+            "routes: [{ match: /, offline_response: { status: 300 } }]",
+            "upstreams[0].routes[0].offline_response.status: \"300\" is not a whole number from 200 to 299"
+        ),
+        (
+            "routes: [{ match: /, offline_response: accept }]",
+            "upstreams[0].routes[0].offline_response: \"accept\" is not one of accepted, optimistic (nearest valid value: accepted)"
+        ),
+        ("queue: { repeats: all }", "upstreams[0].queue.repeats: \"all\" is not one of same, each (nearest valid value: same)"),
         (
             "resources: [{ collection: /n, item: \"/n/{id}.json\" }]",
             "upstreams[0].resources[0].item: \"/n/{id}.json\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"

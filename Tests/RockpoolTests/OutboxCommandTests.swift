@@ -79,8 +79,8 @@ import Testing
     }
 
     @Test func `A lane's retry says what was left alone`() {
-        #expect(LaneRetryReport(retried: [], uncertain: []).lines(lane: "l") == ["nothing to retry in lane l"])
-        let lines = LaneRetryReport(retried: ["a"], uncertain: ["b"]).lines(lane: "l")
+        #expect(LaneRetryReport(retried: [], uncertain: []).lines(of: "lane l") == ["nothing to retry in lane l"])
+        let lines = LaneRetryReport(retried: ["a"], uncertain: ["b"]).lines(of: "lane l")
         #expect(lines.first == "a will be retried" && lines.last?.hasPrefix("b is not retried") == true)
     }
 

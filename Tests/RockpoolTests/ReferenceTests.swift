@@ -60,6 +60,7 @@ import Testing
         upstream.rateLimit = RateLimitRule()
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()
+        upstream.routes[0].offlineResponse = .fixed(FixedReply())
         upstream.routes[0].timeouts = RouteTimeouts()
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
         upstream.resources[0].success = SuccessRule()

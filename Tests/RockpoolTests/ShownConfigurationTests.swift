@@ -46,19 +46,25 @@ import Testing
             Route(match: "GET /v1/me", category: "critical"),
             Route(match: "/v1/media/**", category: "assets", strategy: .cacheFirst),
             Route(match: "POST /v1/login", queue: .never),
-            Route(match: "POST /v1/search", queue: .never, cache: .body),
+            Route(match: "POST /v1/search"),
+            Route(match: "PROPFIND /dav/**", cache: .body),
             Route(match: "/v1/list", searchVariance: SearchVariance(fieldValue: #"key-order, params=("utm_source")"#)),
             Route(match: "/v1/reports/**", store: .always),
             Route(match: "POST /v1/rpc/**"),
+            Route(match: "POST /v1/ledger"),
             Route(match: "POST /v1/logout", queue: .never),
             Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
             Route(match: "POST /api", kind: .graphql),
             Route(match: "/v1/events/**"),
+            Route(match: "POST /services/**"),
         ]
-        expected.routes[6].success = SuccessRule(pointer: "/error", absent: true)
-        expected.routes[7].logout = true
-        expected.routes[9].offlineResponse = .optimistic
-        expected.routes[10].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[3].read = true
+        expected.routes[7].success = SuccessRule(pointer: "/error", absent: true)
+        expected.routes[8].onRefused = .hold
+        expected.routes[9].logout = true
+        expected.routes[11].offlineResponse = .optimistic
+        expected.routes[12].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[13].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",
@@ -92,6 +98,8 @@ import Testing
         "upstreams: [{ name: \"1.2\", origin: \"http://[::1]:8080\", gateway: \"[::1]:9\", identity: \"header:X-Key\", via: \"socks5h://p:1\" }]",
         "upstreams: [{ name: \"null\", origin: https://a, probe: { path: \"/a?b:c\" }, identity: cookie:sid, tls: { min_version: 1.3 } }]",
         "upstreams: [{ name: yes, origin: https://a, tls: { ca_file: \"/ü: #\\\"x\", client_cert: /c, client_key: /k }, order: global }]",
+        "upstreams: [{ name: a, origin: https://a, queue: { repeats: each }, routes: [{ match: /a, offline_response: { body: \"a: 1\" } }] }]",
+        "upstreams: [{ name: a, origin: https://a, routes: [{ match: /a, offline_response: accepted }, { match: /b, offline_response: null }] }]",
         "proxy: { allow: [10.0.0.0/8, \"fe80::/10\"], no_proxy: [localhost, \"*.internal\"], listen: \"[::]:1\" }",
         "cleanup: { interval: forever, vacuum_when_free: 0% }",
     ]

@@ -82,4 +82,36 @@ import Testing
         #expect(ForPeople.time("soon") == "soon")
         #expect(ForPeople.time(nil) == "–")
     }
+
+    // MARK: texts of others
+
+    /// What controls a terminal, ends a line in one, or turns the direction of writing (UAX #9, the property Bidi_Control).
+    static let steering: [Unicode.Scalar] =
+        [0x061C, 0x200E, 0x200F, 0x2028, 0x2029, 0x85, 0x9B, 0x9D, 0x7F, 0x00, 0x07, 0x08, 0x1B].compactMap { Unicode.Scalar($0) }
+        + (0x202A...0x202E).compactMap { Unicode.Scalar($0) } + (0x2066...0x2069).compactMap { Unicode.Scalar($0) }
+
+    @Test(arguments: steering) func noTextSteersATerminal(scalar: Unicode.Scalar) {
+        let text = "a\(scalar)b"
+        #expect(text.inOneLine == "a b" && TextTable.Cell(text).text == "a b")
+        let shown = text.shownOnTerminal
+        #expect(!shown.unicodeScalars.contains(scalar) && shown.hasPrefix("a\\u") && shown.utf8.count == 8, "\(shown)")
+    }
+
+    @Test(arguments: ["résumé", "שלום", "日本\n語\t", "👩‍👩‍👧", "\u{1B}[1;31mred\u{1B}[0m", "\r\u{1B}[K", "\u{1B}[2J\u{1B}[H"])
+    func textsAndOwnSequencesRemain(text: String) {
+        #expect(text.shownOnTerminal == text)
+    }
+
+    @Test(arguments: ["\u{1B}]0;title\u{7}", "\u{1B}[6n", "\u{1B}P", "\u{1B}[31", "\u{1B}c", "\u{1B}"]) func otherSequencesAreShown(
+        text: String
+    ) {
+        #expect(text.shownOnTerminal.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F })
+    }
+
+    /// In JSON the escape means the character.
+    @Test func shownJSONIsTheSameJSON() throws {
+        let json = "{\"a\": \"x\u{202E}\u{9B}y\"}"
+        #expect(json.shownOnTerminal == #"{"a": "x\u202e\u009by"}"#)
+        #expect(try JSONSerialization.jsonObject(with: Data(json.shownOnTerminal.utf8)) as? [String: String] == ["a": "x\u{202E}\u{9B}y"])
+    }
 }

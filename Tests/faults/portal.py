@@ -74,7 +74,7 @@ async def visit(options, seconds, seed, faces, has_probe):
         policy="offline-first",
         patience="connect: 2s, first_byte: 5s, idle: 5s",
     )
-    memory, doors, weather = Memory(site), Doors(server, site.port), Weather(site, draw("weather"), faces)
+    memory, doors, weather = Memory(site, has_probe), Doors(server, site.port), Weather(site, draw("weather"), faces)
     begin = draw("begin")
     for target, accepts in known():
         for accept in accepts:

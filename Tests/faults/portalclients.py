@@ -36,8 +36,8 @@ class Told:
 class Memory:
     """All reads and writes with their responses."""
 
-    def __init__(self, site):
-        self.site, self.asked, self.kept, self.told = site, set(), {}, {}
+    def __init__(self, site, has_probe):
+        self.site, self.has_probe, self.asked, self.kept, self.told = site, has_probe, set(), {}, {}
         self.reads, self.writes, self.wrong, self.examples = collections.Counter(), collections.Counter(), collections.Counter(), {}
 
     def note_read(self, target, accept, status, fields, body, begun):
@@ -48,7 +48,7 @@ class Memory:
         self.reads["good" if good else f"other {status}"] += 1
         if good and any(word in fields.get("cache-status", "") for word in ("hit", "fwd-status=304")):
             self.kept.setdefault((target, accept), time.monotonic())
-        elif not good and self.kept.get((target, accept), begun) < begun - STORED_AFTER:
+        elif not good and not self.may_pass(accept, status) and self.kept.get((target, accept), begun) < begun - STORED_AFTER:
             what = "the portal's answer" if is_portals(status, fields, body) else f"{status or 'no answer'}"
             face = self.site.visit.face if self.site.visit else "gone"
             self.wrong[what, face, accept] += 1
@@ -56,6 +56,10 @@ class Memory:
                 (what, face, accept),
                 f"GET {target} ({accept}; portal {face}): {status} {fields.get('cache-status', '')}; {fields.get('proxy-status', '')}",
             )
+
+    def may_pass(self, accept, status):
+        """An answer without a body is no page; and without an expectation a client that asks for pages gets what answers, unstored."""
+        return status == 204 or (accept == "browser" and not self.has_probe)
 
     def note_write(self, line, method, status, fields):
         self.writes[status] += 1

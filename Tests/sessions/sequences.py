@@ -76,6 +76,7 @@ def made(options, api, chance, *, merges=False):
         api.port,
         policy="offline-first",
         upstream=f"""probe: {{ path: /healthz, interval: 1s, expect: 204 }}, idempotency: {{ honoured: yes, max_processing: 1s }},
+      queue: {{ repeats: each }},
       resources: [{{ collection: /v1/notes, item: "/v1/notes/{{id}}", version: etag, offline_response: {response}{conflict} }}]""",
     )
 

@@ -40,6 +40,9 @@ struct CollectorRoutes {
         do { message = try signature.verify(request.headers, body: bytes, now: moment) } catch {
             return .problem(.unauthorized, detail: "\(error == .unsigned ? .wrong : error)")
         }
+        if let member = SiteReportForm.fault(in: report) {
+            return .problem(.badRequest, detail: "\(member) of the report is not what docs/fleet.md#sites says")
+        }
         let record = SiteRecord(site: site, receivedAt: moment, sentAt: message.sentAt, id: message.id, report: report)
         do {
             // A report older than the last one was received before, or is overtaken: for its sender it is delivered.
@@ -55,7 +58,7 @@ struct CollectorRoutes {
             let record = store.record(of: name)
             return [
                 "site": .string(name), "silent": .bool(isSilent(record?.receivedAt)), "heardAt": .time(record?.receivedAt),
-                "sentAt": .time(record?.sentAt), "report": record?.report ?? .null,
+                "sentAt": .time(record?.sentAt), "report": record.map { SiteReportForm.readable($0.report) } ?? .null,
             ]
         }
     }

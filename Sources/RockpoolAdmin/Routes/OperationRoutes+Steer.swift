@@ -12,9 +12,10 @@ extension OperationRoutes {
 
     func addSteering(to routes: RouterGroup<AdminContext>) {
         routes.post("flush") { request, _ in try await flush(request: request) }
-        routes.post("retry") { request, _ in try await retryLane(request: request) }
+        routes.post("retry") { request, _ in try await retrySelected(request: request) }
         routes.post(":id/retry") { request, context in try await steer(.retry, id: id(in: context), request: request) }
         routes.post(":id/cancel") { request, context in try await steer(.cancel, id: id(in: context), request: request) }
+        routes.post(":id/repeat") { request, context in try await separateRepeats(of: id(in: context), request: request) }
         routes.patch(":id") { request, context in try await edit(id: id(in: context), request: request) }
         routes.delete(":id") { request, context in
             let response = try await steer(.discard, id: id(in: context), request: request)
@@ -28,6 +29,13 @@ extension OperationRoutes {
         return try await answer(id: id, status: .ok) {
             try await commands.steer(steering, id: $0, withTree: withTree, anyway: anyway)
         }
+    }
+
+    /// The writes that repeats have become.
+    private func separateRepeats(of id: String?, request: Request) async throws -> Response {
+        _ = try AdminQuery(request, known: [])
+        guard let id, let made = try await commands.separateRepeats(of: id) else { return notFound(id: id) }
+        return .json(["items": .array(try await documents.documents(of: made))], status: .created)
     }
 
     private func edit(id: String?, request: Request) async throws -> Response {
@@ -53,13 +61,36 @@ extension OperationRoutes {
         return response
     }
 
-    private func retryLane(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["lane", "upstream", "now"])
-        let (retried, uncertain, held) = try await commands.retry(
-            lane: try query.required(named: "lane"), upstream: try query.one(named: "upstream"), anyway: try query.flag(named: "now"))
+    private func retrySelected(request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["lane", "upstream", "reason", "since", "now"])
+        let selection = RetrySelection(
+            lane: try query.filled(named: "lane"), upstream: try query.one(named: "upstream"), reason: try reason(in: query),
+            since: try since(in: query))
+        guard selection.lane != nil || selection.reason != nil || selection.since != nil else {
+            throw Refusal.badRequest("lane is missing, and so are reason and since")
+        }
+        let (retried, uncertain, held) = try await commands.retry(selection, anyway: try query.flag(named: "now"))
         var document: JSONValue = ["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })]
         document["held"] = RetryHold.json(of: held)
         return .json(document)
+    }
+
+    private func reason(in query: AdminQuery) throws(Refusal) -> OperationReason? {
+        guard let word = try query.filled(named: "reason") else { return nil }
+        guard let reason = OperationReason(rawValue: word) else {
+            throw .badRequest("reason takes \(OperationReason.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return reason
+    }
+
+    /// The moment of a duration before now, such as `10m`, or of RFC 3339.
+    private func since(in query: AdminQuery) throws(Refusal) -> Timestamp? {
+        guard let text = try query.filled(named: "since") else { return nil }
+        if let moment = RFC3339.parse(text) { return moment }
+        guard let span = try? TimeSpan(parsing: text) else {
+            throw .badRequest("since takes a duration such as 10m, or a time of RFC 3339")
+        }
+        return now() - span
     }
 
     /// Makes every operation due now that waits for its next attempt.

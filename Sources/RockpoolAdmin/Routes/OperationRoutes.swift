@@ -10,6 +10,7 @@ struct OperationRoutes {
     let active: ActiveConfiguration
     let commands: OutboxCommands
     let documents: OperationDocuments
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/operations")

@@ -5,6 +5,8 @@ package struct QueueSettings: Hashable, Sendable {
     package enum Uncertain: String, CaseIterable, Sendable, Codable { case ask, retry, drop }
     package enum Credentials: String, CaseIterable, Sendable, Codable { case memory, sealed }
     package enum Squash: String, CaseIterable, Sendable, Codable { case off, safe }
+    /// Whether equal POSTs in quick succession that are answered 202 are one write, or each is one (docs/outbox.md#repeats).
+    package enum Repeats: String, CaseIterable, Sendable, Codable { case same, each }
 
     package var methods: [String]
     package var maxBody: ByteCount
@@ -13,6 +15,9 @@ package struct QueueSettings: Hashable, Sendable {
     package var maxAttempts: Int
     package var credentials: Credentials
     package var squash: Squash
+    package var repeats = Repeats.same
+    /// The longest time for which a write with an unknown effect is looked for, and holds later writes to its entity.
+    package var uncertainHold = TimeSpan.seconds(60)
 
     package init(
         methods: [String] = ["POST", "PUT", "PATCH", "DELETE", "MKCOL", "MOVE", "COPY"], maxBody: ByteCount = .mb(10),

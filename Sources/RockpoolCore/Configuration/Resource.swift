@@ -21,7 +21,8 @@ package struct Resource: Hashable, Sendable {
     /// `etag` or a JSON Pointer.
     package var version: String
     package var updatedAt: String?
-    package var offlineResponse: OfflineResponse
+    /// nil: as the upstream answered before, if that answer carried nothing, else 202.
+    package var offlineResponse: OfflineResponse?
     package var conflict: Conflict
     /// JSON Pointer → field strategy (docs/reference/behaviour.md#conflicts).
     package var fields: [String: String]
@@ -32,7 +33,7 @@ package struct Resource: Hashable, Sendable {
 
     package init(
         collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",
-        updatedAt: String? = nil, offlineResponse: OfflineResponse = .accepted, conflict: Conflict = .fieldMerge,
+        updatedAt: String? = nil, offlineResponse: OfflineResponse? = nil, conflict: Conflict = .fieldMerge,
         fields: [String: String] = [:], delta: Delta? = nil, sync: Sync? = nil
     ) {
         self.collection = collection

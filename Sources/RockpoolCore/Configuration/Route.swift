@@ -10,9 +10,32 @@ package struct RouteTimeouts: Hashable, Sendable {
     package init(firstByte: TimeSpan? = nil, idle: TimeSpan = .forever) { (self.firstByte, self.idle) = (firstByte, idle) }
 }
 
+/// The reply to a queued write, as a route sets it.
+package enum OfflineResponse: Hashable, Sendable {
+    /// 202 with the status document.
+    case accepted
+    /// The upstream's reply as far as it can be computed: of a GraphQL mutation, or of a write to a file.
+    case optimistic
+    /// The same reply to each write.
+    case fixed(FixedReply)
+}
+
+/// A reply that the configuration gives in full.
+package struct FixedReply: Hashable, Sendable {
+    /// 200 to 299.
+    package var status = 200
+    /// The media type of the body; nil: `text/plain` where there is a body.
+    package var type: String?
+    package var body = ""
+
+    package init(status: Int = 200, type: String? = nil, body: String = "") { (self.status, self.type, self.body) = (status, type, body) }
+}
+
 /// A rule for some requests of an upstream; the first match applies.
 package struct Route: Hashable, Sendable {
     package enum Queue: String, CaseIterable, Sendable, Codable { case allowed, never, always }
+    /// Whether a refused write holds only what names it, or the later writes of its client in the lane (docs/outbox.md#after-a-refusal).
+    package enum Refused: String, CaseIterable, Sendable, Codable { case skip, hold }
     package enum Store: String, CaseIterable, Sendable, Codable { case standard, always, never }
     package enum Cache: String, CaseIterable, Sendable, Codable { case standard, body }
     /// The protocol that its requests speak.
@@ -25,17 +48,20 @@ package struct Route: Hashable, Sendable {
     package var queue: Queue
     package var store: Store
     package var cache: Cache
+    /// True if its requests ask, although their method is that of a write: they are never queued, and cached by their body.
+    package var read = false
     package var kind: Kind
     /// Of a GraphQL route: the variable that names what a mutation changes. Mutations of one value keep their order.
     package var lane: String?
-    /// The form of the reply to a queued mutation of a GraphQL route, or to a queued write of a file.
-    package var offlineResponse = Resource.OfflineResponse.accepted
+    /// The reply to a queued write; nil: as the upstream answered before, if that answer carried nothing, else 202.
+    package var offlineResponse: OfflineResponse?
     /// Time limits of its own, for long polls and streams.
     package var timeouts: RouteTimeouts?
     /// The equivalence of queries in No-Vary-Search syntax; overrides the origin's field.
     package var searchVariance: SearchVariance?
     /// The condition under which an answer to a write is a success; nil: the resource's, else every 2xx.
     package var success: SuccessRule?
+    package var onRefused = Refused.skip
     /// True if a success of this request ends its client's session (docs/outbox.md#forgotten).
     package var logout = false
 
@@ -55,6 +81,21 @@ package struct Route: Hashable, Sendable {
         self.searchVariance = searchVariance
     }
 
+    /// True if the body of a request is part of the cache key.
+    package var isKeyedByBody: Bool { cache == .body || read }
     /// True if the body of a request decides whether it is a read, and is part of the cache key.
-    package var isReadByBody: Bool { cache == .body || kind == .graphql }
+    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql }
+
+    /// True if the route forbids to store or to queue, or ends sessions: such a route also concerns other spellings of its paths
+    /// (docs/reference/configuration.md#spellings).
+    var forbids: Bool { store == .never || queue == .never || logout }
+
+    /// This route, and what another one forbids.
+    func forbidding(as other: Route) -> Route {
+        var route = self
+        if other.store == .never { route.store = .never }
+        if other.queue == .never { route.queue = .never }
+        route.logout = logout || other.logout
+        return route
+    }
 }

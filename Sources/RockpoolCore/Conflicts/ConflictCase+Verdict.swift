@@ -40,9 +40,10 @@ extension ConflictCase {
         case .present(let side, let head):
             let shape = RepresentationShape(resource)
             let stated = shape.updatedAt.flatMap { place in shape.object(of: side).flatMap(place.get) }
-            time = stated.flatMap(Timestamp.init(stated:)) ?? head.fields.single(.lastModified).flatMap { HTTPDate.parse($0) }
+            let times = [stated.flatMap(Timestamp.init(stated:)), head.fields.single(.lastModified).flatMap { HTTPDate.parse($0) }]
+            time = times.lazy.compactMap(\.self).first { !$0.isImpossible(at: readAt) }
         }
-        guard let time else { return nil }
+        guard let time, !time.isImpossible(at: readAt) else { return nil }
         let mine = acceptedAt + clockSkew
         return time.milliseconds % 1000 == 0 ? mine.seconds > time.seconds : mine > time
     }

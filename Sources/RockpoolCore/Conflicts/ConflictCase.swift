@@ -37,6 +37,8 @@ package struct ConflictCase: Hashable, Sendable {
     package var acceptedAt: Timestamp
     /// The upstream's clock minus the proxy's clock.
     package var clockSkew: TimeSpan
+    /// The upstream's clock when it was read; nil where that is not known. A change that is stated to be later than this is not believed.
+    package var readAt: Timestamp?
     /// The time of the upstream's deletion, by its clock, where a tombstone contains it.
     package var deletedAt: Timestamp?
     /// `strong` if the upstream checks the conditions it is sent.

@@ -45,8 +45,3 @@ package enum ConflictPrecheck {
         return shape.unstamped(before) != shape.unstamped(now)
     }
 }
-
-extension Resource {
-    /// The pointer of the version within the object; nil where the version is its ETag.
-    var versionPlace: JSONPointer? { version == "etag" ? nil : JSONPointer(version) }
-}

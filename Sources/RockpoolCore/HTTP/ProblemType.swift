@@ -19,10 +19,12 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case unauthorized
     case proxyUnauthorized = "proxy-unauthorized"
     case tooManyAttempts = "too-many-attempts"
+    case tooManyRepeats = "too-many-repeats"
     case tlsRequired = "tls-required"
     case notFound = "not-found"
     case methodNotAllowed = "method-not-allowed"
     case unsupportedMediaType = "unsupported-media-type"
+    case busy
     case conflict
     case preconditionFailed = "precondition-failed"
     case unprocessable
@@ -31,7 +33,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         switch self {
         case .offlineMiss, .upstreamTimeout, .onlyIfCached: 504
         case .upstreamError: 502
-        case .notQueueable: 503
+        case .notQueueable, .busy: 503
         case .outboxFull, .noRoom: 507
         case .keyReused, .unprocessable: 422
         case .badRequest: 400
@@ -42,7 +44,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .misdirected: 421
         case .unauthorized: 401
         case .proxyUnauthorized: 407
-        case .tooManyAttempts: 429
+        case .tooManyAttempts, .tooManyRepeats: 429
         case .tlsRequired: 403
         case .notFound: 404
         case .methodNotAllowed: 405
@@ -71,10 +73,12 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .unauthorized: "Unauthorized"
         case .proxyUnauthorized: "The proxy wants a name and a password"
         case .tooManyAttempts: "Too many attempts"
+        case .tooManyRepeats: "Too many equal writes"
         case .tlsRequired: "The connection to the proxy must be encrypted"
         case .notFound: "Not found"
         case .methodNotAllowed: "This method is not allowed here"
         case .unsupportedMediaType: "A body of this type is not taken"
+        case .busy: "Too much is under way"
         case .conflict: "Not possible in this state"
         case .preconditionFailed: "The condition of this write does not hold"
         case .unprocessable: "Not possible as asked"

@@ -32,6 +32,11 @@ extension Refusal {
         Refusal(status: 431, problem: "head-too-large", detail: detail)
     }
 
+    /// 503: the client has as much under way as it may (docs/security-model.md#shares-of-clients).
+    package static let busy = Refusal(
+        status: 503, problem: "busy",
+        detail: "as much is under way as one client, or all together, may have: try again when some of it has ended")
+
     /// 502: an upstream's message that must not be forwarded (RFC 9110 §15.6.3).
     package static func badGateway(_ detail: String) -> Refusal {
         Refusal(status: 502, problem: "upstream-error", detail: detail)

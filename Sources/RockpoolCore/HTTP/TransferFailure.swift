@@ -11,6 +11,8 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case protocolError = "protocol_error"
         /// Not attempted: disabled by the operator, or a portal answers in the upstream's place.
         case unavailable
+        /// The stored body of the request is missing or is not what its name says; the request was broken off.
+        case damaged
         /// More interim (1xx) responses than a well-behaved server sends.
         case tooManyInterim = "too_many_interim"
 
@@ -56,7 +58,7 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case .protocolError, .tooManyInterim: "http_protocol_error"
         case .denied: "destination_ip_prohibited"
         case .unavailable: "destination_unavailable"
-        case .cancelled: "proxy_internal_error"
+        case .cancelled, .damaged: "proxy_internal_error"
         }
     }
 

@@ -31,10 +31,10 @@ package struct RefreshRecipe: Hashable, Sendable {
     package static let answerLimit = Int.kib(64)
 
     /// True if a request to `target` (path and query) or its response may contain tokens. Such a request is never queued, because its body
-    /// would be stored on disk.
+    /// would be stored on disk. Every spelling counts under which a lenient server may read the path.
     package func concerns(target: String) -> Bool {
-        let asked = target.prefix { $0 != "?" }
-        return [path, login].contains { $0.map { $0.prefix { $0 != "?" } == asked } ?? false }
+        let asked = target.prefix { $0 != "?" }.lenientPath
+        return [path, login].contains { $0.map { $0.prefix { $0 != "?" }.lenientPath == asked } ?? false }
     }
 
     /// The head of the refresh request; nil if `path` has neither form.

@@ -15,6 +15,15 @@ extension Timestamp {
     }
 }
 
+extension Timestamp {
+    /// How far a stated time may lie ahead of the clock of the server that states it.
+    package static let tolerance = TimeSpan.minutes(5)
+
+    /// True if a server that shows the time `now` cannot have made a change at this time: it orders no changes (docs/outbox.md#times).
+    /// - Parameter now: nil where the server shows no time.
+    package func isImpossible(at now: Timestamp?) -> Bool { now.map { self > $0 + Self.tolerance } ?? false }
+}
+
 extension Int64 {
     /// The value with `.min` raised by one, so that its negation is in range.
     fileprivate var clamped: Int64 { Swift.max(self, -.max) }

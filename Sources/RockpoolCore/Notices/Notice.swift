@@ -40,6 +40,7 @@ package struct Notice: Hashable, Sendable {
             switch kind {
             case .dead, .conflicted, .uncertain, .parked: "\(writes) \(kind?.rawValue ?? "")"
             case .oldestPending: "A queued write\(place) \(measure ?? "waits")"
+            case .massRefusal: "The queue\(place) pauses for \(measure ?? "a route")"
             case .storage: measure ?? "Storage runs short"
             case .away: "\(upstream ?? "An upstream") \(measure ?? "does not answer")"
             case nil: "This is a test of a notice"
@@ -54,6 +55,7 @@ package struct Notice: Hashable, Sendable {
             if count == 1, let id = operations.first { return "rockpool outbox show \(id)" }
             return "rockpool outbox ls --state \(kind?.rawValue ?? "all")" + (upstream.map { " --upstream \($0)" } ?? "")
         case .oldestPending: return operations.first.map { "rockpool outbox show \($0)" } ?? "rockpool outbox ls"
+        case .massRefusal: return "rockpool outbox ls --state dead,uncertain,conflicted" + (upstream.map { " --upstream \($0)" } ?? "")
         case .storage: return "rockpool storage-cleanup --dry-run"
         case .away: return "rockpool network"
         case nil: return "rockpool status"

@@ -11,6 +11,9 @@ package struct NoticeReadings: Sendable {
     /// Upstreams without an answer, with the time since then.
     package var absent: [(upstream: String, time: TimeSpan, error: String?)] = []
 
+    /// Routes that pause after mass refusals.
+    package var pausedRoutes: [(upstream: String, pause: RoutePause)] = []
+
     package init() {}
 
     /// Returns a notice for each limit of `rule` that is exceeded.
@@ -40,6 +43,14 @@ package struct NoticeReadings: Sendable {
                 var notice = Notice(.away, upstream: absence.upstream)
                 notice.measure = "has not answered for \(absence.time.rounded)"
                 notice.cause = absence.error
+                notices.append(notice)
+            }
+        }
+        if rule.on.contains(.massRefusal) {
+            for (upstream, pause) in pausedRoutes {
+                var notice = Notice(.massRefusal, upstream: upstream)
+                notice.measure = pause.route
+                notice.cause = "different writes met \(pause.cause)"
                 notices.append(notice)
             }
         }

@@ -1,7 +1,7 @@
 // The share of the outbox that a write counts against: no client can fill the outbox for all others (docs/reference/behaviour.md#shares
 // *queue shares*).
 
-/// The part of `storage.data_limit` that an operation counts against for as long as it is open.
+/// The part of the usable bytes of `storage.data_limit` that an operation counts against for as long as it is open.
 package enum OutboxShare: Hashable, Sendable, CaseIterable {
     /// The share of its own principal.
     case principal
@@ -25,11 +25,11 @@ package enum OutboxShare: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Returns its size in bytes for a `storage.data_limit` of `limit` bytes.
-    package func bytes(of limit: Int64, settings: StorageSettings) -> Int64 {
+    /// Returns its size in bytes where operations can take `usable` bytes.
+    package func bytes(of usable: Int64, settings: StorageSettings) -> Int64 {
         switch self {
-        case .principal, .nobody: limit.percent(settings.principalSharePercent)
-        case .unproved: limit.percent(settings.unprovedSharePercent)
+        case .principal, .nobody: usable.percent(settings.principalSharePercent)
+        case .unproved: usable.percent(settings.unprovedSharePercent)
         }
     }
 

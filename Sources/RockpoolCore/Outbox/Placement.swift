@@ -22,7 +22,6 @@ package struct Placement: Hashable, Sendable {
         _ entity: EntityMatch?, method: HTTPRequest.Method, upstream: String, order: LaneOrder, principal: String?, newID: LocalID,
         alias: (_ collection: String, _ id: String) -> LocalID?
     ) {
-        var laneEntity: String?
         if let entity {
             (collection, entityID) = entity.names(alias)
             if !entity.isItem, method == .post, collection != nil {
@@ -36,13 +35,8 @@ package struct Placement: Hashable, Sendable {
             } else {
                 self.entity = entity.path.canonical(alias)
             }
-            laneEntity = self.entity
-            if entity.resource == nil, method == .post, !entity.isItem {
-                // Without a declared resource a POST may have any meaning: those of one principal to one path stay in order.
-                laneEntity = "\(entity.path) \(principal ?? "*")"
-            }
         }
-        lane = Lane.name(upstream: upstream, entity: laneEntity, order: order, principal: principal)
+        lane = Lane.name(upstream: upstream, entity: self.entity, order: order, principal: principal)
     }
 }
 

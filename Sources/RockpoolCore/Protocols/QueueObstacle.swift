@@ -1,24 +1,42 @@
-// Writes whose protocol has no place for a 202: they wait only where a route says so (docs/outbox.md#never-queued).
+// Writes that wait only where a route says so: a write is queued by what its body is, or not at all (docs/outbox.md#never-queued).
 import HTTPTypes
 
 /// The reason why a write is not queued by default: its client would take a 202 for something else, or its secret must not be stored.
-package enum QueueObstacle: String, CaseIterable, Sendable {
-    case git, grpc, soap, rpc
-    case xmlRPC = "xml-rpc"
-    case jsonRPC = "json-rpc"
-    case graphQL = "graphql"
+package enum QueueObstacle: Hashable, Sendable {
+    /// A media type that belongs to a protocol of its own.
+    case type
+    /// A call whose client needs the answer at once.
+    case call
+    case question, statement
+    case graphQL
     case lock, upload, login
-    case crossSite = "cross-site"
+    case crossSite
+
+    /// True if no route lets such a request wait: its client has reported a failure, and does not expect a change later.
+    package var isFinal: Bool { self == .statement }
+
+    /// The refusal as the end of a sentence, with the line of `routes` that helps. A GraphQL endpoint is declared by its kind. The answers of a
+    /// path that only asks can be stored; one that only some bodies ask takes writes too.
+    package func reason(for request: RequestHead) -> String {
+        let refusal = "\(words(for: request)) is not queued"
+        let match = "match: \"\(request.method.rawValue) \(request.path)\""
+        let advice = "add to the upstream's routes:"
+        switch self {
+        case .statement: return refusal
+        case .question where !Question.isAsked(at: request.path): return refusal
+        case .graphQL: return "\(refusal); to queue it, \(advice) { \(match), kind: graphql }"
+        case .question: return "\(refusal); to have its answers stored, \(advice) { \(match), read: true }"
+        default: return "\(refusal); to queue it, \(advice) { \(match), queue: always }"
+        }
+    }
 
     /// The kind of request, as a noun for a sentence.
-    package var words: String {
+    private func words(for request: RequestHead) -> String {
         switch self {
-        case .git: "a git exchange"
-        case .grpc: "a gRPC call"
-        case .soap: "a SOAP call"
-        case .rpc: "a remote procedure call"
-        case .xmlRPC: "an XML-RPC call"
-        case .jsonRPC: "a JSON-RPC call"
+        case .type: "a \(request.method.rawValue) of \(MediaType.essence(of: request.fields) ?? "")"
+        case .call: "a remote procedure call"
+        case .question: "a question by \(request.method.rawValue)"
+        case .statement: "a statement in a query"
         case .graphQL: "a GraphQL request on a route that is not declared"
         case .lock: "a WebDAV lock"
         case .upload: "a step of an upload in several requests"
@@ -27,48 +45,27 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
         }
     }
 
-    /// The line of `routes` that permits this request to wait; a GraphQL endpoint is declared by its kind.
-    package func remedy(for request: RequestHead) -> String {
-        let match = "match: \"\(request.method.rawValue) \(request.path)\""
-        return self == .graphQL ? "{ \(match), kind: graphql }" : "{ \(match), queue: always }"
-    }
-
     /// The obstacle that the head of a write shows; nil without one.
     package static func of(_ request: RequestHead) -> QueueObstacle? {
         if ["LOCK", "UNLOCK"].contains(request.method.rawValue) { return .lock }
-        let type = MediaType.essence(of: request.fields) ?? ""
-        return byType(type) ?? byFields(request.fields) ?? byTarget(request) ?? (isForeignForm(request, type) ? .crossSite : nil)
+        let parameters = FormParameter.all(ofTarget: request)
+        let asked = Question.asked(by: parameters, isBody: false)
+        if asked == .statement { return .statement }
+        return byType(request) ?? byFields(request.fields) ?? byTarget(request, parameters) ?? (request.method == .post ? asked : nil)
+            ?? (isForeignForm(request) ? .crossSite : nil)
     }
 
-    private static func byType(_ type: String) -> QueueObstacle? {
-        if type.hasPrefix("application/grpc") { return .grpc }
-        if type.hasPrefix("application/mercurial-") || type.hasPrefix("application/x-fossil") || type == "application/vnd.svn-skel" {
-            return .rpc
-        }
-        if type.hasPrefix("application/x-git-") || type == "application/vnd.git-lfs+json" { return .git }
-        if type.hasPrefix("application/x-amz-json") || type.hasPrefix("application/connect+")
-            || type.hasPrefix("application/vnd.elasticsearch+")
-        {
-            return .rpc
-        }
-        return types[type]
+    private static func byType(_ request: RequestHead) -> QueueObstacle? {
+        guard let value = request.fields[.contentType], let type = MediaType.essence(of: value) else { return nil }
+        if type.hasPrefix("application/graphql") { return .graphQL }
+        return WaitingType.mayWait(type, by: request.method, root: MediaTypeParameter.named("type", in: value)) ? nil : .type
     }
-
-    /// Types of requests that ask for an answer of a type of their own.
-    private static let types: [String: QueueObstacle] = [
-        "application/soap+xml": .soap, "application/json-rpc": .jsonRPC, "application/jsonrpc": .jsonRPC,
-        "application/jsonrequest": .jsonRPC, "application/graphql": .graphQL, "application/graphql+json": .graphQL,
-        "application/dns-message": .rpc, "application/ocsp-request": .rpc, "application/timestamp-query": .rpc,
-        "application/sparql-query": .rpc, "application/sparql-update": .rpc, "multipart/mixed": .rpc,
-        "application/x-thrift": .rpc, "application/x-hessian": .rpc, "application/x-amf": .rpc,
-    ]
 
     private static func byFields(_ fields: HTTPFields) -> QueueObstacle? {
         for field in fields {
             switch field.name.canonicalName {
-            case "soapaction": return .soap
-            case "x-amz-target", "connect-protocol-version", "twirp-version": return .rpc
-            case "x-http-method-override" where ["GET", "HEAD"].contains(field.value.uppercased()): return .rpc
+            case "soapaction", "x-amz-target", "connect-protocol-version", "twirp-version": return .call
+            case "x-http-method-override" where ["GET", "HEAD"].contains(field.value.uppercased()): return .call
             case "tus-resumable", "upload-complete", "upload-draft-interop-version", "x-goog-upload-protocol": return .upload
             default: continue
             }
@@ -76,22 +73,20 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
         return nil
     }
 
-    private static func byTarget(_ request: RequestHead) -> QueueObstacle? {
+    private static func byTarget(_ request: RequestHead, _ parameters: [FormParameter]) -> QueueObstacle? {
         let path = request.path
-        if path.hasSuffix("/git-upload-pack") || path.hasSuffix("/git-receive-pack") { return .git }
-        let parameters = request.target.dropFirst(path.count + 1).split(separator: "&")
         if Array(path.utf8).holds("/blobs/uploads/") || parameters.contains(where: isUploadStep) { return .upload }
         // S3 deletes several objects by one POST, and lists in its answer what was deleted.
-        if request.method == .post, parameters.contains("delete") { return .rpc }
+        if request.method == .post, parameters.contains(where: { $0.name == "delete" && $0.value.isEmpty }) { return .call }
         let last = path.split(separator: "/").last.map { $0.lowercased() } ?? ""
         if loginSegments.contains(last) { return .login }
-        return request.method == .post && Question.isOne(path, last: last) ? .rpc : nil
+        guard request.method == .post else { return nil }
+        return Question.isBatch(at: path) ? .call : Question.isAsked(at: path) ? .question : nil
     }
 
     /// True for S3's multipart protocol and Google's resumable one, whose steps need the answer of the step before.
-    private static func isUploadStep(_ parameter: Substring) -> Bool {
-        parameter == "uploads" || parameter == "uploadType=resumable"
-            || ["uploads=", "uploadId=", "upload_id="].contains { parameter.hasPrefix($0) }
+    private static func isUploadStep(_ parameter: FormParameter) -> Bool {
+        ["uploads", "uploadId", "upload_id"].contains(parameter.name) || parameter.name == "uploadType" && parameter.value == "resumable"
     }
 
     /// Last segments of token endpoints and logins.
@@ -100,7 +95,8 @@ package enum QueueObstacle: String, CaseIterable, Sendable {
     ]
 
     /// True for a form that a page of another site sends: the browser announces it, or names the page's origin.
-    private static func isForeignForm(_ request: RequestHead, _ type: String) -> Bool {
+    private static func isForeignForm(_ request: RequestHead) -> Bool {
+        let type = MediaType.essence(of: request.fields) ?? ""
         guard ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"].contains(type) else { return false }
         if let site = request.fields.value(of: "sec-fetch-site") {
             return site == "cross-site" && request.fields.value(of: "sec-fetch-mode") != "cors"

@@ -9,17 +9,36 @@ extension Reachability {
         var isSlow: Bool { self == .connectTimeout || self == .firstByteTimeout }
     }
 
+    /// What did not come in time, and for whom: one slow URL of one client says nothing about others.
+    package struct Witness: Hashable, Sendable {
+        /// Without its query, which a client may vary at will.
+        let path: String
+        let client: ClientID?
+
+        /// - Parameters:
+        ///   - target: of the request.
+        ///   - client: nil for Rockpool itself.
+        package init(target: String, client: ClientID?) {
+            path = String(target.prefix { $0 != "?" })
+            self.client = client
+        }
+    }
+
     /// An observed event.
     package enum Event: Hashable, Sendable {
         /// An ordinary exchange received a final response, whatever its status.
         case answered
-        /// An ordinary exchange received no response. `detail` is a readable message.
-        case failed(FailureKind, detail: String? = nil)
+        /// An ordinary exchange received no response. `detail` is a readable message, `witness` what it was.
+        case failed(FailureKind, detail: String? = nil, witness: Witness? = nil)
         case probeAnswered(ProbeVerdict)
         case probeFailed(FailureKind, detail: String? = nil)
+        /// A probe ended without a statement about the upstream.
+        case probeUndecided
         /// An ordinary exchange received a response that is not from the upstream.
         case portalSeen(detail: String)
-        /// An ordinary exchange received a response that may not be from the upstream; a probe must decide.
+        /// An ordinary exchange received a response that may not be from the upstream. A probe is asked for; the state stays.
+        case signSeen
+        /// The same, with more evidence: until a probe has decided, nothing that the address answers is taken for the upstream's.
         case doubted(detail: String)
         /// The mode was set manually.
         case mode(Mode)

@@ -29,14 +29,22 @@ package struct Reachability: Hashable, Sendable {
 
     /// Interval of the declared probe; nil without one.
     private let probeInterval: TimeSpan?
-    /// Consecutive failures of a kind that counts only when repeated.
+    /// Consecutive failures of a kind that counts only when repeated, each with another witness.
     private var strikes = 0
+    /// Those with the witness of an earlier one.
+    private var repeats = 0
+    /// Of what those were.
+    private var witnesses: Set<Witness> = []
     /// True if a failure takes so long to detect that requests are not used as trials.
     private var failsSlowly = false
     /// True while the probe's responses are not the expected ones, so that ordinary responses do not hide the fault.
     private var isUnwell = false
-    /// True from a response that is apparently not from the upstream until the next probe.
+    /// True from responses that are apparently not from the upstream until the next probe.
     private var isDoubted = false
+    /// True if a probe is asked for, whatever else the upstream answers meanwhile.
+    private var isProbeWanted = false
+    /// When the last probe ended.
+    private var probedAt = Timestamp.distantPast
     /// True if the declared probe lists expected statuses; then only the probe can show that the upstream is healthy.
     private let expects: Bool
     private var nextTrialAt = Timestamp.distantPast
@@ -74,9 +82,11 @@ extension Reachability {
     package mutating func record(_ event: Event, now: Timestamp, random: Double = 0.5) -> Action {
         switch event {
         case .answered: answered(now: now, random: random)
-        case .failed(let kind, let detail): failed(kind, detail: detail, now: now, random: random)
+        case .failed(let kind, let detail, let witness): failed(kind, detail: detail, witness: witness, now: now, random: random)
         case .probeAnswered(let verdict): probeAnswered(verdict, now: now, random: random)
         case .probeFailed(let kind, let detail): probeFailed(kind, detail: detail, now: now, random: random)
+        case .probeUndecided: probeUndecided(now: now)
+        case .signSeen: signSeen()
         case .doubted(let detail): doubted(detail, now: now)
         case .portalSeen(let detail): captured(detail, now: now, random: random)
         case .mode(let mode): changeMode(mode, now: now)
@@ -103,18 +113,19 @@ extension Reachability {
     }
 
     /// The time of the next probe; nil if none is due. A declared probe runs at its interval, and sooner while something waits for an
-    /// upstream that is not online; without a declared probe, probes run only in the latter case.
+    /// upstream that is not online; without a declared probe, probes run only in the latter case. A probe that is asked for is due half a
+    /// second after the last one, and no ordinary response postpones it.
     package func nextProbeAt(somethingWaits: Bool) -> Timestamp? {
         guard mode != .offline else { return nil }
         let regular = probeInterval.map { backoff.last + $0.jittered(backoff.jitter) }
-        guard state != .online, somethingWaits else { return regular }
-        let soon = backoff.last + backoff.delay
-        return regular.map { min($0, soon) } ?? soon
+        let soon = state != .online && somethingWaits ? backoff.last + backoff.delay : nil
+        let wanted = isProbeWanted ? probedAt + .milliseconds(500) : nil
+        return [regular, soon, wanted].compactMap(\.self).min()
     }
 
     /// True if a probe is due now, or if the last probe lies in the future because the clock was set back.
     package func probeDue(now: Timestamp, somethingWaits: Bool) -> Bool {
-        nextProbeAt(somethingWaits: somethingWaits).map { $0 <= now || backoff.last > now } ?? false
+        nextProbeAt(somethingWaits: somethingWaits).map { $0 <= now || max(backoff.last, probedAt) > now } ?? false
     }
 }
 
@@ -122,7 +133,7 @@ extension Reachability {
     /// Any response shows that the upstream is reachable, except while a portal may respond in its place, or if only its probe may decide.
     private mutating func answered(byProbe: Bool = false, now: Timestamp, random: Double) -> Action {
         guard byProbe || state != .captive else { return .none }
-        strikes = 0
+        endStrikes()
         if expects, !byProbe {
             // The probe decides, and is due immediately, because something responds again.
             if state != .online, !isUnwell { backoff.expire() }
@@ -135,7 +146,7 @@ extension Reachability {
     }
 
     private mutating func failed(
-        _ kind: FailureKind, detail: String?, isProbe: Bool = false, now: Timestamp, random: Double
+        _ kind: FailureKind, detail: String?, witness: Witness? = nil, isProbe: Bool = false, now: Timestamp, random: Double
     ) -> Action {
         lastError = detail ?? kind.rawValue
         switch kind {
@@ -148,16 +159,32 @@ extension Reachability {
             // The connection was accepted: other requests may succeed, and a trial is cheap.
             guard isProbe || !isConnected else { return enter(.suspect, now: now) }
         case .firstByteTimeout:
-            strikes += 1
-            guard strikes >= 3 || isProbe || !isConnected else { return enter(.suspect, now: now) }
+            strike(by: witness)
+            guard strikes >= Self.enoughStrikes || isProbe || !isConnected else { return enter(.suspect, now: now) }
         }
         failsSlowly = kind.isSlow
         if isConnected { backoff.reset(now: now, random: random) }
         return enter(.offline, now: now)
     }
 
+    /// The number of time-outs in a row, of different URLs or clients, after which the upstream counts as offline.
+    private static let enoughStrikes = 3
+
+    /// Counts a time-out, once for each witness. As many others ask for a probe, which decides: one client alone may use one URL alone.
+    private mutating func strike(by witness: Witness?) {
+        guard strikes < Self.enoughStrikes else { return }
+        if let witness, !witnesses.insert(witness).inserted {
+            repeats += 1
+            if strikes + repeats >= Self.enoughStrikes { isProbeWanted = true }
+        } else {
+            strikes += 1
+        }
+    }
+
+    private mutating func endStrikes() { (strikes, repeats, witnesses) = (0, 0, []) }
+
     private mutating func probeAnswered(_ verdict: ProbeVerdict, now: Timestamp, random: Double) -> Action {
-        isDoubted = false
+        probeEnded(now: now)
         switch verdict {
         case .captive(let detail): return captured(detail, now: now, random: random)
         case .expected:
@@ -167,24 +194,38 @@ extension Reachability {
             isUnwell = true
             lastError = "the probe was answered with \(status)"
             backoff.advance(now: now, random: random)
-            strikes = 0
+            endStrikes()
             return enter(.suspect, now: now)
         }
     }
 
     private mutating func probeFailed(_ kind: FailureKind, detail: String?, now: Timestamp, random: Double) -> Action {
-        isDoubted = false
+        probeEnded(now: now)
         let action = failed(kind, detail: detail, isProbe: true, now: now, random: random)
         backoff.advance(now: now, random: random)
         return action
     }
 
-    /// Requests continue; the deciding probe is due immediately, and a further doubt does not postpone it.
+    private mutating func probeEnded(now: Timestamp) {
+        (isDoubted, isProbeWanted, probedAt) = (false, false, now)
+    }
+
+    /// What the probe was to decide stays open; the next one is not due at once.
+    private mutating func probeUndecided(now: Timestamp) -> Action {
+        probedAt = now
+        return .none
+    }
+
+    private mutating func signSeen() -> Action {
+        if isConnected { isProbeWanted = true }
+        return .none
+    }
+
+    /// Requests continue; the deciding probe is due.
     private mutating func doubted(_ detail: String, now: Timestamp) -> Action {
-        guard state == .online || state == .suspect else { return .none }
+        guard isConnected else { return .none }
         lastError = detail
-        if !isDoubted { backoff.expire() }
-        isDoubted = true
+        (isDoubted, isProbeWanted) = (true, true)
         return enter(.suspect, now: now)
     }
 

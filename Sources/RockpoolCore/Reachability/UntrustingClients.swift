@@ -69,12 +69,6 @@ package struct UntrustingClients: Hashable, Sendable {
         return entry.at <= now && now < until
     }
 
-    /// True if this client calls the host by gRPC: then its tunnels are not decrypted, whatever the configuration says.
-    package func isCalled(host: String, client: String, at now: Timestamp) -> Bool {
-        isBypassed(host: host, client: client, at: now)
-            && list.contains { $0.host == host && $0.client == client && $0.alert == UntrustingClient.calls }
-    }
-
     /// Called when a client has accepted this proxy's certificate: removes its record for the host.
     package mutating func forget(host: String, client: String) {
         list.removeAll { $0.host == host && $0.client == client && $0.alert != UntrustingClient.calls }

@@ -6,7 +6,7 @@
 package struct EntityMatch: Hashable, Sendable {
     /// The declared resource; nil if the entity was guessed from the path.
     package var resource: Resource?
-    /// The path of the entity, `/v1/notes/17`, or of the collection, without query, trailing slash and action.
+    /// The path of the entity, `/v1/notes/17`, or of the collection, without query, trailing slash and action, under its canonical spelling.
     package var path: String
     /// The id of the path, percent-decoded, as representations have it; nil for a collection and for a guess.
     package var id: String?
@@ -51,8 +51,8 @@ struct ResourceTemplates: Hashable, Sendable {
 
     init(_ resource: Resource) {
         self.resource = resource
-        collection = resource.collection[...].entitySegments
-        item = resource.item.map { $0[...].entitySegments } ?? collection + ["{id}"]
+        collection = resource.collection.canonicalEscapes[...].entitySegments
+        item = resource.item.map { $0.canonicalEscapes[...].entitySegments } ?? collection + ["{id}"]
         idPlace = item.lastIndex(of: "{id}") ?? item.lastIndex(where: \.isParameter)
     }
 

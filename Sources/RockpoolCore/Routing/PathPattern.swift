@@ -1,6 +1,6 @@
 // Patterns of `routes[].match`: `GET /v1/me`, `/v1/media/**` (docs/reference/configuration.md#routes).
 
-/// A compiled pattern. The path is compared as received, without percent-decoding, segment by segment.
+/// A compiled pattern. The path is compared segment by segment, without percent-decoding but under its canonical spelling.
 package struct PathPattern: Hashable, Sendable {
     enum Segment: Hashable, Sendable {
         case literal(Substring)
@@ -18,16 +18,20 @@ package struct PathPattern: Hashable, Sendable {
     private let count: Int
 
     /// Parses `METHOD pattern` or `pattern`. A pattern for GET also matches HEAD, which requests the same resource (RFC 9110 §9.3.2).
-    package init(_ text: String) {
+    package init(_ text: String) { self.init(text, isLenient: false) }
+
+    /// - Parameter isLenient: True for a pattern of paths as a lenient server reads them.
+    init(_ text: String, isLenient: Bool) {
         let words = text.split(separator: " ", maxSplits: 1)
         method = words.count == 2 ? String(words[0]) : nil
-        segments = (words.last.map { Substring($0).trimmingOWS() } ?? "").pathSegments.map(Self.segment)
+        let spellings = PathSpellings(words.last.map { Substring($0).trimmingOWS() } ?? "")
+        segments = (isLenient ? spellings.lenient ?? spellings.plain : spellings.plain).map(Self.segment)
         count = segments.count { $0 != .any }
     }
 
     /// True if a request matches. `path` is without the query.
     package func matches(method: String, path: String) -> Bool {
-        matches(method: method, segments: path[...].pathSegments)
+        matches(method: method, segments: PathSpellings(path[...]).plain)
     }
 
     /// The same for a path that was split once to be compared with many patterns.
@@ -75,7 +79,51 @@ extension PathPattern.Segment {
     }
 }
 
+/// The spellings of one path that are compared with patterns.
+struct PathSpellings {
+    /// The segments of what the request names, equal for all equivalent spellings (RFC 3986 §6.2.2).
+    let plain: [Substring]
+
+    /// - Parameter path: A path without its query.
+    init(_ path: Substring) {
+        plain = path.utf8.contains(UInt8(ascii: "%")) ? path.canonicalEscapes[...].pathSegments : path.pathSegments
+    }
+
+    /// The segments that a lenient server may read in the path, which is more than RFC 3986 permits: escapes decoded, also those of slashes
+    /// and of escapes, backslashes as slashes, no parameters, no empty segments, no trailing slash, and dot segments resolved. What a
+    /// configuration forbids applies to this spelling too. Nil if it is `plain`.
+    var lenient: [Substring]? {
+        guard plain != [""], !plain.allSatisfy(\.hasOneReading) else { return nil }
+        var bytes = Array(plain.joined(separator: "/").utf8)
+        // An escape may stand for an escape.
+        for _ in 0..<4 where bytes.contains(UInt8(ascii: "%")) { bytes = FormEncoding.decoded(bytes, plusIsSpace: false) }
+        var kept: [Substring] = []
+        for segment in bytes.split(whereSeparator: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }) {
+            let name = Substring(String(decoding: segment.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self))
+            if name == ".." { _ = kept.popLast() } else if !name.isEmpty, name != "." { kept.append(name) }
+        }
+        return kept.isEmpty ? [""] : kept
+    }
+}
+
+extension StringProtocol {
+    /// The path as a lenient server may read it (`PathSpellings.lenient`).
+    var lenientPath: String {
+        let spellings = PathSpellings(Substring(self))
+        return "/" + (spellings.lenient ?? spellings.plain).joined(separator: "/")
+    }
+}
+
 extension Substring {
+    /// True for a segment that strict and lenient servers read in the same way.
+    fileprivate var hasOneReading: Bool {
+        switch utf8.first {
+        case nil: false
+        case UInt8(ascii: ".") where self == "." || self == "..": false
+        default: utf8.allSatisfy { $0 != UInt8(ascii: "%") && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "\\") }
+        }
+    }
+
     /// The segments between the slashes of a path; the leading slash starts the first. A trailing slash produces an empty last segment.
     var pathSegments: [Substring] {
         var segments: [Substring] = []

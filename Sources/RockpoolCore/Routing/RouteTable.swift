@@ -9,8 +9,8 @@ package struct RouteTable: Sendable {
     private let categories: [String: CacheCategory]
     private let defaults: DefaultSettings
     private let admitsRemoteClients: Bool
-    /// The token endpoints of all upstreams, on any origin, as URLs without a query.
-    private let tokenEndpoints: Set<String>
+    /// The paths of the token endpoints of all upstreams, as a lenient server may read them.
+    private let tokenEndpoints: [OriginAddress: Set<String>]
 
     /// Compiles every pattern and template. Of two upstreams with the same origin the first is used.
     ///
@@ -25,7 +25,10 @@ package struct RouteTable: Sendable {
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
-        tokenEndpoints = Set(configuration.upstreams.compactMap { $0.refresh?.head(origin: $0.origin)?.urlWithoutQuery })
+        tokenEndpoints = configuration.upstreams.reduce(into: [:]) { paths, upstream in
+            guard let head = upstream.refresh?.head(origin: upstream.origin) else { return }
+            paths[head.origin, default: []].insert(head.path.lenientPath)
+        }
     }
 
     /// Every declared and adopted upstream, and the receivers of messages.
@@ -43,18 +46,20 @@ package struct RouteTable: Sendable {
     /// - Parameter isWrite: True if the request's body shows that it is a write, although its route treats it as a read.
     package func plan(for request: RequestHead, isWrite: Bool = false) -> RoutePlan {
         let method = request.method.rawValue
-        let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
-        let path = request.target[..<pathEnd].pathSegments
-        var holdsTokens = !tokenEndpoints.isEmpty && tokenEndpoints.contains(request.urlWithoutQuery)
+        let path = Self.path(of: request.target)
+        var holdsTokens = tokenEndpoints.isEmpty ? false : tokenEndpoints[request.origin]?.contains(request.path.lenientPath) == true
         guard let declared = byOrigin[request.origin] else {
             return undeclaredPlan(request, path: path, holdsTokens: holdsTokens)
         }
         if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
         let isLogout = route?.logout == true
-        let isWrite = !request.method.isSafe && (isWrite || route?.isReadByBody != true)
+        let asks =
+            route?.isReadByBody == true && BodyKey.declarable.contains(method) && !RepositoryExchange.isPush(request)
+            && QueueObstacle.of(request)?.isFinal != true
+        let isWrite = !request.method.isSafe && (isWrite || !asks)
         return RoutePlan(
-            upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
+            upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path.plain, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] }, strategy: isLogout ? .networkOnly : route?.strategy ?? .cacheFirst,
             policy: declared.upstream.policy,
             queueable: isWrite && Self.isQueueable(request, route: route, methods: declared.upstream.queue.methods)
@@ -62,7 +67,31 @@ package struct RouteTable: Sendable {
             store: holdsTokens || isLogout ? .never : route?.store ?? .standard, isWrite: isWrite)
     }
 
-    private func undeclaredPlan(_ request: RequestHead, path: [Substring], holdsTokens: Bool) -> RoutePlan {
+    /// The pattern of the first route of a declared upstream that matches a request; nil without one.
+    package func pattern(of method: String, target: String, upstream name: String) -> String? {
+        guard let upstream = byName[name], !upstream.routes.isEmpty else { return nil }
+        return byOrigin[upstream.origin]?.route(method: method, path: Self.path(of: target))?.match
+    }
+
+    private static func path(of target: String) -> PathSpellings {
+        PathSpellings(target[..<(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)])
+    }
+
+    /// The routes of declared upstreams with `on_refused: hold`, by name of the upstream. While they stay the same, so do all answers of
+    /// `holdsRefused`.
+    package var strictRoutes: [String: [String]] {
+        byOrigin.values.filter(\.holdsRefused).reduce(into: [:]) { all, one in
+            all[one.upstream.name] = one.upstream.routes.map { "\($0.match) \($0.onRefused)" }
+        }
+    }
+
+    /// True if the first route that matches a write says that a refused one holds the later ones of its client.
+    package func holdsRefused(upstream name: String, method: String, target: String) -> Bool {
+        guard let origin = byName[name]?.origin, let declared = byOrigin[origin], declared.holdsRefused else { return false }
+        return declared.route(method: method, path: Self.path(of: target))?.onRefused == .hold
+    }
+
+    private func undeclaredPlan(_ request: RequestHead, path: PathSpellings, holdsTokens: Bool) -> RoutePlan {
         let (origin, method) = (request.origin, request.method)
         let isWrite = !method.isSafe
         let queueable =
@@ -71,15 +100,16 @@ package struct RouteTable: Sendable {
         let implied = queueable ? Upstream(adopting: origin, policy: defaults.policy, allowsLoopback: !admitsRemoteClients) : nil
         return RoutePlan(
             upstream: adoptedByOrigin[origin] ?? implied,
-            entity: isWrite ? .guessed(method: method.rawValue, segments: path.withoutTrailingSlash) : nil,
+            entity: isWrite ? .guessed(method: method.rawValue, segments: path.plain.withoutTrailingSlash) : nil,
             category: categories[defaults.category], policy: defaults.policy, queueable: queueable,
             store: holdsTokens ? .never : .standard, isWrite: isWrite)
     }
 
     private static func isQueueable(_ request: RequestHead, route: Route?, methods: [String]) -> Bool {
         switch route?.queue {
+        case _ where route?.read == true: false
         case .never: false
-        case .always: true
+        case .always: QueueObstacle.of(request)?.isFinal != true
         case .allowed, nil: methods.contains(request.method.rawValue) && (route?.kind == .graphql || QueueObstacle.of(request) == nil)
         }
     }
@@ -89,16 +119,29 @@ package struct RouteTable: Sendable {
 private struct CompiledUpstream: Sendable {
     let upstream: Upstream
     private let patterns: [PathPattern]
+    /// The patterns of paths as a lenient server may read them; empty if no route forbids anything.
+    private let lenientPatterns: [PathPattern]
     private let resources: [ResourceTemplates]
+    /// True if a route of it has `on_refused: hold`.
+    let holdsRefused: Bool
 
     init(_ upstream: Upstream) {
         self.upstream = upstream
         patterns = upstream.routes.map { PathPattern($0.match) }
+        lenientPatterns = upstream.routes.contains(where: \.forbids) ? upstream.routes.map { PathPattern($0.match, isLenient: true) } : []
         resources = upstream.resources.map(ResourceTemplates.init)
+        holdsRefused = upstream.routes.contains { $0.onRefused == .hold }
     }
 
-    func route(method: String, path: [Substring]) -> Route? {
-        patterns.firstIndex { $0.matches(method: method, segments: path) }.map { upstream.routes[$0] }
+    /// The first route that matches, with what the first route that matches the lenient spelling of the path forbids.
+    func route(method: String, path: PathSpellings) -> Route? {
+        let named = patterns.firstIndex { $0.matches(method: method, segments: path.plain) }
+        let route = named.map { upstream.routes[$0] }
+        guard !lenientPatterns.isEmpty, let lenient = path.lenient,
+            let other = lenientPatterns.firstIndex(where: { $0.matches(method: method, segments: lenient) }), other != named,
+            upstream.routes[other].forbids
+        else { return route }
+        return (route ?? Route(match: upstream.routes[other].match)).forbidding(as: upstream.routes[other])
     }
 
     /// Matches a whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.

@@ -34,3 +34,51 @@ package struct SiteRecord: Hashable, Sendable {
     /// True if a report that was sent at `moment` is not older: an outbox sends in order, so an older one is a copy of a message.
     package func yields(toSentAt moment: Timestamp) -> Bool { moment >= sentAt }
 }
+
+/// The form of a report (docs/fleet.md#sites): what its collector checks on arrival, and shows of older ones.
+package enum SiteReportForm {
+    private enum Kind { case text, count, seconds, upstreams, storage }
+
+    private static let members: [(name: String, kind: Kind)] = [
+        ("site", .text), ("version", .text), ("state", .text), ("pending", .count), ("conflicts", .count), ("failed", .count),
+        ("oldestPendingSeconds", .seconds), ("upstreams", .upstreams), ("storage", .storage),
+    ]
+    private static let storage: [(name: String, kind: Kind)] = [
+        ("dataBytes", .count), ("dataLimitBytes", .count), ("cacheBytes", .count), ("trouble", .text),
+    ]
+    private static let upstream: [(name: String, kind: Kind)] = [("name", .text), ("reachability", .text)]
+
+    private static let textLimit = 1_000
+    private static let upstreamLimit = 1_000
+    /// JSON numbers are exact up to here in every language.
+    private static let greatest: Int64 = 0x1F_FFFF_FFFF_FFFF
+
+    /// Returns the name of a member that is not of its kind; nil if there is none. A member may be absent or null, and another one is that of
+    /// a newer site.
+    package static func fault(in report: JSONValue) -> String? {
+        guard report.object != nil else { return "data" }
+        return members.first { !isOf($0.kind, report[$0.name]) }?.name
+    }
+
+    /// The report without the members that are not of their kinds.
+    package static func readable(_ report: JSONValue) -> JSONValue {
+        guard report.object != nil else { return [:] }
+        var readable = report
+        for member in members where !isOf(member.kind, report[member.name]) { readable[member.name] = .null }
+        return readable
+    }
+
+    private static func isOf(_ kind: Kind, _ value: JSONValue?) -> Bool {
+        guard let value, !value.isNull else { return true }
+        func has(_ members: [(name: String, kind: Kind)], _ value: JSONValue) -> Bool {
+            value.object != nil && members.allSatisfy { isOf($0.kind, value[$0.name]) }
+        }
+        return switch kind {
+        case .text: value.string.map { $0.utf8.count <= textLimit } ?? false
+        case .count: value.integer.map { (0...greatest).contains($0) } ?? false
+        case .seconds: value.number.map { (0...Double(greatest)).contains($0.double) } ?? false
+        case .upstreams: value.array.map { $0.count <= upstreamLimit && $0.allSatisfy { has(upstream, $0) } } ?? false
+        case .storage: has(storage, value)
+        }
+    }
+}

@@ -79,7 +79,8 @@ package struct DeltaCursor: Hashable, Sendable {
         }
     }
 
-    private var moment: Timestamp? {
+    /// The time that it names; nil for any other kind.
+    var moment: Timestamp? {
         switch kind {
         case .time: RFC3339.parse(text)
         case .seconds: Int64(text).map { Timestamp(seconds: $0) }

@@ -51,31 +51,34 @@ package struct DeltaPage: Hashable, Sendable {
             throw DeltaFault("not JSON: \(error.problem.rawValue), at byte \(error.offset)")
         }
         guard let items = shape.items.get(in: value)?.array else { throw DeltaFault("no array at \"\(shape.items.text)\"") }
-        for item in items { try take(item, in: shape) }
+        let now = fields[.date].flatMap { HTTPDate.parse($0) }
+        for item in items { try take(item, in: shape, now: now) }
         for gone in shape.tombstones?.get(in: value)?.array ?? [] {
             guard let id = (shape.id.get(in: gone) ?? gone).identifier else { throw DeltaFault("a tombstone without an id") }
-            changes.append(
-                .removal(id: id, at: (shape.deleted?.get(in: gone) ?? shape.moment?.get(in: gone)).flatMap(Timestamp.init(stated:))))
-            note(gone, in: shape)
+            let stated = (shape.deleted?.get(in: gone) ?? shape.moment?.get(in: gone)).flatMap(Timestamp.init(stated:))
+            changes.append(.removal(id: id, at: stated.flatMap { $0.isImpossible(at: now) ? nil : $0 }))
+            note(gone, in: shape, now: now)
         }
         issued = shape.issued.get(in: value)?.identifier.flatMap { DeltaCursor(issued: $0) }
         continuation = Self.continuation(from: value, fields: fields, request: request, issued: issued, shape: shape)
     }
 
-    private mutating func take(_ item: JSONValue, in shape: DeltaShape) throws(DeltaFault) {
+    private mutating func take(_ item: JSONValue, in shape: DeltaShape, now: Timestamp?) throws(DeltaFault) {
         guard let id = shape.id.get(in: item)?.identifier else { throw DeltaFault("an item without an id at \(shape.id.text)") }
         if let mark = shape.deleted?.get(in: item), mark.isMarked {
-            changes.append(.removal(id: id, at: Timestamp(stated: mark)))
+            changes.append(.removal(id: id, at: Timestamp(stated: mark).flatMap { $0.isImpossible(at: now) ? nil : $0 }))
         } else {
             changes.append(.upsert(id: id, version: shape.version?.get(in: item)?.identifier, representation: item))
         }
-        note(item, in: shape)
+        note(item, in: shape, now: now)
     }
 
-    /// Advances `latest`. The only time stamp of a tombstone may be that of its deletion.
-    private mutating func note(_ item: JSONValue, in shape: DeltaShape) {
+    /// Advances `latest`, but not to a time that the upstream has not reached: the changes until then would never be asked for. The only
+    /// time stamp of a tombstone may be that of its deletion.
+    private mutating func note(_ item: JSONValue, in shape: DeltaShape, now: Timestamp?) {
         for place in [shape.moment, shape.deleted] {
-            guard let moment = place?.get(in: item).flatMap({ DeltaCursor(member: $0) }) else { continue }
+            guard let moment = place?.get(in: item).flatMap({ DeltaCursor(member: $0) }), moment.moment?.isImpossible(at: now) != true
+            else { continue }
             latest = DeltaCursor.later(latest, moment)
         }
     }

@@ -68,6 +68,8 @@ package struct DeltaPull: Sendable {
         }
         for change in page.changes { changes[change.id] = change }
         isNotStored = isNotStored || CacheControl(fields).noStore
+        // A cursor that an earlier version has moved too far asks for nothing: the next pull lists everything.
+        if cursor?.moment?.isImpossible(at: fields[.date].flatMap { HTTPDate.parse($0) }) == true { cursor = nil }
         cursor = DeltaCursor.later(cursor, page.latest)
         issued = page.issued ?? issued
         guard let continuation = page.continuation else { return finished() }

@@ -40,7 +40,7 @@ package struct PendingWrite: Hashable, Sendable {
             if let version, let baseVersion {
                 isElse = version != baseVersion
             } else if let etag, let baseETag {
-                isElse = etag != baseETag
+                isElse = !EntityTag.list(in: baseETag).contains { EntityTag(etag)?.names($0) ?? false }
             } else if let base {
                 isElse = base != theirs
             } else {

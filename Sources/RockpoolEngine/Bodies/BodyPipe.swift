@@ -8,8 +8,8 @@ import Synchronization
 /// Body bytes in transit between the two sides of the proxy. The producer never blocks: signals pause and resume it. The consumer awaits
 /// the next chunk, or polls for it from its own thread.
 ///
-/// All pipes of a process share a budget. While it is exceeded, each pipe buffers less: many clients that do not read then cost less
-/// memory, and a small number of clients keeps full speed.
+/// The pipes of a client share its part of the memory for bodies. While that is exceeded, each of them buffers less: many that are not read
+/// then cost less memory, and a small number keeps full speed.
 package final class BodyPipe: BodySource {
     /// The result of a poll.
     package enum Taken: Equatable, Sendable { case bytes(Int), empty, end, failed }
@@ -41,12 +41,12 @@ package final class BodyPipe: BodySource {
 
     private let state = Mutex(State())
     private let highWater: Int
-    private let budget: Budget
+    let budget: SharedBudget.Share
 
     /// - Parameters:
     ///   - highWater: Number of buffered bytes at which the producer must pause.
-    ///   - budget: Shared with other pipes.
-    package init(highWater: Int = .kib(256), budget: Budget = .process) {
+    ///   - budget: Shared with other pipes of the client.
+    package init(highWater: Int = .kib(256), budget: SharedBudget.Share = .own) {
         self.highWater = highWater
         self.budget = budget
     }
@@ -54,7 +54,7 @@ package final class BodyPipe: BodySource {
     deinit { budget.change(by: -state.withLock(\.buffered)) }
 
     /// Number of buffered bytes at which the producer must pause; the producer resumes below half of it.
-    private var mark: Int { budget.isExceeded ? min(highWater, Budget.share) : highWater }
+    private var mark: Int { budget.isExceeded ? min(highWater, SharedBudget.Share.least) : highWater }
 
     /// A pipe that already contains the whole body.
     package convenience init(whole bytes: ByteBuffer) {
@@ -263,26 +263,5 @@ package final class BodyPipe: BodySource {
         }
         if let listener { signals.forEach(listener) }
         return result
-    }
-}
-
-extension BodyPipe {
-    /// The number of bytes that several pipes hold together.
-    package final class Budget: Sendable {
-        /// The budget of the process.
-        package static let process = Budget(bytes: .mib(8))
-        /// Number of bytes that a pipe may hold while the budget is exceeded: two of libcurl's buffers.
-        package static let share = Int.kib(32)
-
-        private let limit: Int
-        private let held = Atomic(0)
-
-        package init(bytes limit: Int) { self.limit = limit }
-
-        /// True if the pipes hold more than the limit; then each must hold less.
-        package var isExceeded: Bool { held.load(ordering: .relaxed) > limit }
-
-        /// Adds to the number of held bytes; negative values subtract.
-        package func change(by bytes: Int) { held.add(bytes, ordering: .relaxed) }
     }
 }

@@ -52,29 +52,75 @@ package final class OpenConnections: Sendable {
         }
     }
 
+    /// The longest time for which a new connection waits until its client is known: longer than the system needs to say it for thousands of
+    /// connections.
+    private static let namingLimit = TimeAmount.seconds(2)
+
     private let state = Mutex(State())
     private let limit: Int
     private let sourceLimit: Int
     private let rest: (any ConnectionRest)?
+    /// What clients share; nil where they share nothing.
+    package let shares: ClientShares?
+    private let lookup: ClientLookup?
+    /// When all were looked up last.
+    private let lookedAt = Mutex(NIODeadline.distantPast)
 
     /// - Parameters:
     ///   - limit: the maximum number of connections in total.
     ///   - sourceLimit: the maximum number of connections from one address.
     ///   - rest: where idle connections are without a channel; nil if they always have one.
-    package init(limit: Int, sourceLimit: Int = .max, rest: (any ConnectionRest)? = nil) {
+    ///   - shares: what clients share.
+    ///   - find: asks the system who is behind connections of this machine.
+    package init(
+        limit: Int, sourceLimit: Int = .max, rest: (any ConnectionRest)? = nil, shares: ClientShares? = nil,
+        find: @escaping ClientLookup.Finder = { SocketOwners.clients(of: $0) }
+    ) {
         self.limit = limit
         self.sourceLimit = sourceLimit
         self.rest = rest
+        self.shares = shares
+        lookup = shares.map { ClientLookup($0, find: find) }
+        shares?.onPressure { [weak self] isRefused in self?.lookUpAll(after: isRefused ? .milliseconds(100) : .seconds(1)) }
+    }
+
+    /// Asks the system about all clients of this machine whose processes are not known.
+    /// - Parameter pause: The shortest time since it was last asked about all.
+    private func lookUpAll(after pause: TimeAmount, now: NIODeadline = .now()) {
+        let isDue = lookedAt.withLock { last in
+            guard now - last >= pause else { return false }
+            last = now
+            return true
+        }
+        if isDue { lookup?.ask(about: state.withLock { Array($0.open.values) }.filter { $0.account?.mayBeNamed == true }) }
+    }
+
+    /// Asks the system which process is behind a new connection, where it matters.
+    /// - Returns: nil if the connection may begin at once.
+    package func naming(_ connection: OpenConnection, on loop: any EventLoop) -> EventLoopFuture<Void>? {
+        guard let shares, let lookup, shares.arePressed, connection.account?.mayBeNamed == true else { return nil }
+        let named = loop.makePromise(of: Void.self)
+        // Whichever comes first.
+        let isDone = Atomic(false)
+        let limit = loop.scheduleTask(in: Self.namingLimit) { if !isDone.exchange(true, ordering: .relaxed) { named.succeed() } }
+        lookup.ask(about: [connection]) {
+            limit.cancel()
+            if !isDone.exchange(true, ordering: .relaxed) { named.succeed() }
+        }
+        return named.futureResult
     }
 
     package var count: Int { state.withLock { $0.open.count } }
 
     /// Registers a connection. Returns nil when a limit is reached and no idle connection was found to close.
-    /// - Parameter source: the client's address; nil where connections are not counted by address.
-    package func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
+    /// - Parameters:
+    ///   - source: the client's address; nil where connections are not counted by address.
+    ///   - client: the client as far as it is known.
+    package func admit(_ channel: any Channel, from source: IPAddress? = nil, client: ClientID = .unknown) -> OpenConnection? {
+        let account = shares?.account(of: client)
         let (admitted, leaving) = state.withLock { state -> (OpenConnection?, OpenConnection?) in
             let connection = state.connection()
-            connection.open(on: channel, from: source)
+            connection.open(on: channel, from: source, of: account)
             var leaving: OpenConnection?
             switch state.room(for: source, limit: limit, sourceLimit: sourceLimit, now: connection.openedAt) {
             case .none: return (nil, nil)

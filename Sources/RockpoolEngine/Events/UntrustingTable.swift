@@ -23,11 +23,6 @@ package final class UntrustingTable: Sendable {
         state.withLock { $0.isBypassed(host: host, client: client, at: now) }
     }
 
-    /// See `UntrustingClients.isCalled`.
-    package func isCalled(host: String, client: String, at now: Timestamp) -> Bool {
-        state.withLock { $0.isCalled(host: host, client: client, at: now) }
-    }
-
     package func forget(host: String, client: String) {
         state.withLock { $0.forget(host: host, client: client) }
     }

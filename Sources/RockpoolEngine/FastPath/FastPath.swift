@@ -133,14 +133,16 @@ package final class FastPath: Sendable {
         let rule = plan.upstream?.identity ?? .auto
         let identity = credentials.identity(of: received, rule: rule)
         // No two signatures are equal, so such a request is not repeated.
-        guard !plan.isWrite, plan.route?.logout != true, identity.signature.isEmpty, !received.fields.contains(.origin) else { return }
+        guard !plan.isWrite, plan.route?.logout != true, identity.signature.isEmpty, !identity.isFormer,
+            !received.fields.contains(.origin)
+        else { return }
         var request = received.unconditional
         request.method = .get
         request.fields = identity.withoutSecrets(request.fields)
         let own = lookup.key(of: request, plan: plan, in: .own(identity.partition))
         let shared = lookup.key(of: request, plan: plan, in: .shared)
         guard let stored = try? await cache.lookup([own, shared]) else { return }
-        let found = lookup.ownFirst(stored, identity: identity, plan: plan)
+        let found = lookup.ownFirst(lookup.readable(stored, by: identity), identity: identity, plan: plan)
         let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response))
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
@@ -161,12 +163,6 @@ package final class FastPath: Sendable {
 
     private func isTranslated(_ head: ResponseHead, plan: RoutePlan, gateway: GatewayAddress?) -> Bool {
         gateway != nil && (GatewayAddress.mayConcern(head.fields) || plan.upstream?.gatewaySettings?.rewriteBodies.isEmpty == false)
-    }
-}
-
-extension IdentityRule {
-    fileprivate var fieldName: HTTPField.Name? {
-        if case .header(let name) = self { HTTPField.Name(name) } else { nil }
     }
 }
 

@@ -81,6 +81,7 @@ package final class KnownIdentities: Sendable {
 
     /// Forgets the identity of a client that has logged out of an upstream. Failures are logged.
     func end(_ identity: Identity, at upstream: Upstream) async {
+        let identity = credentials.current(identity)
         do {
             if let principal = identity.principal { _ = try await forget(principal) }
             switch identity.partition {

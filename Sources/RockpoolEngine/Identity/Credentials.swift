@@ -11,15 +11,17 @@ import Synchronization
 package final class Credentials: Sendable {
     private static let limit = 1000
     private static let besideLimit = 4000
-    /// The most values of renewed cookies that are kept for one principal: more than a browser has under way at once.
-    private static let renewedLimit = 32
+    /// Bytes of all those fields together.
+    private static let besideBytes = Int.mib(8)
     /// A proof or sealed credential older than this is written again when used; its age shows whether it is still in use.
     private static let renewedAfter = TimeSpan.days(1)
 
     private struct Live {
         var secrets: HTTPFields
-        /// True if the upstream has answered it with 2xx or 304.
+        /// True if an answer has proved it.
         var isProved: Bool
+        /// True if the upstream has carried out a request with it.
+        var isAccepted = false
         /// When it was written to disk; nil if it is in memory only.
         var sealedAt: Timestamp?
     }
@@ -33,29 +35,42 @@ package final class Credentials: Sendable {
 
         /// The secret fields that queued writes have for themselves, by their names.
         var beside: OrderedDictionary<String, (principal: String, fields: HTTPFields)> = [:]
-        /// The last credentials under which renewed cookies have carried on a principal, the oldest first.
-        var renewed: OrderedDictionary<String, [String]> = [:]
+        var besideBytes = 0
         /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
+        /// Sessions that go on under renewed cookies.
+        var sessions = Sessions()
 
         func resolved(_ principal: String) -> String { folds[principal]?.principal ?? principal }
+
+        func isProved(_ principal: String) -> Bool { live[principal]?.isProved == true || provedPrincipals.contains(principal) }
+
+        mutating func removeBeside(_ name: String) {
+            guard let gone = beside.removeValue(forKey: name) else { return }
+            besideBytes -= Credentials.size(of: gone.fields)
+        }
     }
 
     private let store: DataStore
     private let now: @Sendable () -> Timestamp
     private let logger: Logger
     private let onChange: @Sendable (String?) -> Void
+    private let onMove: @Sendable (_ principal: String, _ name: String) async -> Void
     private let state = Mutex(State())
 
-    /// - Parameter onChange: receives the name of a credential after it was found to belong to a principal; nil after many changed.
+    /// - Parameters:
+    ///   - onChange: receives the name of a credential after it was found to belong to a principal; nil after many changed.
+    ///   - onMove: moves the copies of a principal that has become one of another name.
     package init(
         store: DataStore, logger: Logger, now: @escaping @Sendable () -> Timestamp,
-        onChange: @escaping @Sendable (String?) -> Void = { _ in }
+        onChange: @escaping @Sendable (String?) -> Void = { _ in },
+        onMove: @escaping @Sendable (_ principal: String, _ name: String) async -> Void = { _, _ in }
     ) {
         self.store = store
         self.logger = logger
         self.now = now
         self.onChange = onChange
+        self.onMove = onMove
     }
 
     /// Restores proofs and sealed credentials of an earlier run. Blocks. Without this call every principal is unproved.
@@ -95,29 +110,56 @@ package final class Credentials: Sendable {
             return signer(signed, of: request, isSingle: rule == .single)
         }
         let identifying = HTTPFields(request.fields.filter { names.contains($0.name) })
-        guard !identifying.isEmpty else { return Identity(partition: rule == .single ? "" : nil) }
+        let nobody = Identity(partition: rule == .single ? "" : nil)
+        guard !identifying.isEmpty, let credential = named(identifying, of: request, by: rule) else { return nobody }
         let secrets = HTTPFields(request.fields.filter { names.contains($0.name) || SecretFields.contains($0.name) })
-        switch rule {
-        // A bearer token identifies the principal by itself; accompanying cookies must not split the identity.
-        case .auto, .single:
-            let token = secrets[.authorization].map { named("authorization", request: request, secret: $0) }
-            guard let credential = token ?? named(everythingIn: identifying, request: request) else {
-                return Identity(partition: rule == .single ? "" : nil)
+        let owner = owner(of: credential)
+        var identity =
+            switch rule {
+            case .auto, .single:
+                Identity(
+                    partition: rule == .single ? "" : owner.principal, principal: owner.principal, credential: credential, secrets: secrets)
+            case .header, .cookie: Identity(byRule: credential, owner.principal, secrets)
             }
-            let principal = resolved(credential)
-            var identity = Identity(
-                partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
-            identity.isByAuthorization = rule == .auto && secrets.contains(.authorization)
-            return identity
-        case .header(let name):
-            let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map {
-                named("header", request: request, secret: $0.distinctValue)
+        identity.isByAuthorization = rule == .auto && secrets.contains(.authorization)
+        (identity.isFormer, identity.arrival) = (owner.isFormer, owner.arrival)
+        return identity
+    }
+
+    /// Returns the name of the credential that the rule finds in a request; nil if nothing in it identifies a user.
+    /// - Parameter identifying: the request's fields that may.
+    private func named(_ identifying: HTTPFields, of request: RequestHead, by rule: IdentityRule) -> String? {
+        let one: String? =
+            switch rule {
+            // A bearer token identifies the principal by itself; accompanying cookies must not split the identity.
+            case .auto, .single: identifying[.authorization].map { named("authorization", request: request, secret: $0) }
+            case .header(let name):
+                HTTPField.Name(name).flatMap { name in identifying.first { $0.name == name } }.map {
+                    named("header", request: request, secret: $0.distinctValue)
+                }
+            case .cookie(let name): request.fields.cookie(name).map { named("cookie", request: request, secret: $0) }
             }
-            return (name ?? named(everythingIn: identifying, request: request)).map { Identity($0, secrets) } ?? Identity()
-        case .cookie(let name):
-            let name = request.fields.cookie(name).map { named("cookie", request: request, secret: $0) }
-            return (name ?? named(everythingIn: identifying, request: request)).map { Identity(resolved($0), secrets) } ?? Identity()
+        return one ?? named(everythingIn: identifying, request: request)
+    }
+
+    /// Returns the principal of a credential in a request that has just come.
+    private func owner(of credential: String) -> (principal: String, isFormer: Bool, arrival: UInt64) {
+        let (owner, ended) = state.withLock { state in
+            let (former, ended) = state.sessions.arrived(credential, now: now)
+            return ((former ?? state.resolved(credential), former != nil, state.sessions.count), ended)
         }
+        for name in ended { onChange(name) }
+        return owner
+    }
+
+    /// Returns the identity of a request that came before under its present name: its credential may have been proved since, or its session
+    /// may have gone on.
+    package func current(_ identity: Identity) -> Identity {
+        guard let principal = identity.principal else { return identity }
+        return identity.folded(
+            into: state.withLock { state in
+                identity.credential.flatMap { state.sessions.successor(of: $0, arrivedAt: identity.arrival) } ?? state.resolved(principal)
+            })
     }
 
     /// Returns the identity of a request that is signed by itself: its key's name, since no two signatures are equal.
@@ -154,23 +196,22 @@ package final class Credentials: Sendable {
 
     // MARK: live credentials
 
-    /// Records the credential of an identity. A credential that the upstream has accepted replaces an earlier one. An untried one replaces
-    /// none, and does not displace a proved one when the limit is reached.
+    /// Records the credential of an identity. A credential that is proved replaces an earlier one. An untried one replaces none, and does not
+    /// displace a proved one when the limit is reached.
     ///
     /// - Parameter replacesUntried: true if an untried one replaces an untried one, because only the same client can show either: the
     ///   principal is named by a secret that both contain.
-    /// - Returns: True if the upstream is now known to accept the credential, and was not before.
+    /// - Returns: True if the credential is now known to be proved, and was not before.
     @discardableResult
     package func remember(_ identity: Identity, isProved: Bool, replacesUntried: Bool = false) -> Bool {
-        guard let principal = identity.principal, identity.signature.isEmpty || !identity.secrets.isEmpty else { return false }
+        guard let principal = current(identity).principal, identity.signature.isEmpty || !identity.secrets.isEmpty else { return false }
         let secrets = identity.sending
         return state.withLock { state in
-            let principal = state.resolved(principal)
             if isProved { state.refused[principal] = nil }
             // Received again after a 401 and not accepted since; the upstream would refuse it again.
             if state.refused[principal] == secrets { return false }
             let known = state.live[principal]
-            if let known, !isProved, known.isProved || !replacesUntried { return false }
+            if let known, !isProved, known.isProved || known.isAccepted || !replacesUntried { return false }
             if known == nil, state.live.count >= Self.limit {
                 guard let leaving = state.live.values.firstIndex(where: { !$0.isProved }) ?? (isProved ? 0 : nil) else { return false }
                 state.live.remove(at: leaving)
@@ -184,38 +225,68 @@ package final class Credentials: Sendable {
         }
     }
 
+    /// Records that the upstream has carried out a request with the credential, as it may for anyone: a refused one may be sent again. It
+    /// takes another's place only where a secret that both contain names the principal.
+    /// - Returns: True if the credential was refused before.
+    func accept(_ identity: Identity, at upstream: Upstream) -> Bool {
+        guard let principal = current(identity).principal else { return false }
+        let secrets = identity.sending
+        let isNamedBySecret =
+            switch upstream.identity {
+            case .auto, .single: principal == identity.credential || !identity.secrets.contains(.authorization)
+            case .header: false
+            case .cookie: true
+            }
+        let wasRefused = state.withLock { state in
+            let wasRefused = state.refused[principal] == secrets
+            if wasRefused || isNamedBySecret { state.refused[principal] = nil }
+            return wasRefused
+        }
+        remember(identity, isProved: false)
+        state.withLock { state in
+            guard let known = state.live[principal], isNamedBySecret || known.secrets == secrets else { return }
+            if known.secrets != secrets { state.live[principal] = Live(secrets: secrets, isProved: known.isProved) }
+            state.live[principal]?.isAccepted = true
+        }
+        return wasRefused
+    }
+
     /// Keeps the secret fields that a request with a write to be queued has beside what names its identity: the write is sent with these, and
-    /// not with those of another request. In memory only, of the last 4,000 writes with fields of their own.
+    /// not with those of another request. In memory only, of the last 4,000 writes with fields of their own, and at most 8 MiB.
     /// - Returns: their name, which is kept with the write; nil without any.
     func keepBeside(_ identity: Identity, of request: RequestHead) -> String? {
         guard let principal = identity.principal, case let fields = identity.beside,
             let name = named(everythingIn: fields, request: request)
         else { return nil }
+        let size = Self.size(of: fields)
         state.withLock { state in
-            state.beside.removeValue(forKey: name)
-            if state.beside.count >= Self.besideLimit { state.beside.removeFirst() }
+            state.removeBeside(name)
+            while let oldest = state.beside.keys.first,
+                state.beside.count >= Self.besideLimit || state.besideBytes + size > Self.besideBytes
+            {
+                state.removeBeside(oldest)
+            }
             state.beside[name] = (principal, fields)
+            state.besideBytes += size
         }
         return name
     }
+
+    private static func size(of fields: HTTPFields) -> Int { fields.reduce(0) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } }
 
     /// Returns the fields that `keepBeside` has named so; none after a restart.
     func beside(_ name: String) -> HTTPFields { state.withLock { $0.beside[name]?.fields ?? [:] } }
 
     /// Forgets the fields that `keepBeside` has named so, because they were refused.
-    func forgetBeside(_ name: String) { state.withLock { _ = $0.beside.removeValue(forKey: name) } }
+    func forgetBeside(_ name: String) { state.withLock { $0.removeBeside(name) } }
 
     /// Returns the live credential of a principal: received since the start, or sealed.
     package func live(of principal: String) -> HTTPFields? { state.withLock { $0.live[$0.resolved(principal)]?.secrets } }
 
-    /// True if an upstream has accepted a credential of this principal, since the start or according to a stored proof; false without a
-    /// principal.
+    /// True if a credential of this principal was proved, since the start or according to a stored proof; false without a principal.
     package func isProved(_ principal: String?) -> Bool {
         guard let principal else { return false }
-        return state.withLock { state in
-            let principal = state.resolved(principal)
-            return state.live[principal]?.isProved == true || state.provedPrincipals.contains(principal)
-        }
+        return state.withLock { $0.isProved($0.resolved(principal)) }
     }
 
     /// Returns the last credential of a principal, even if it was refused.
@@ -259,7 +330,8 @@ package final class Credentials: Sendable {
         return state.withLock { state in
             let principal = state.resolved(principal)
             let known = state.live.removeValue(forKey: principal)
-            state.beside.removeAll { $0.value.principal == principal }
+            for (name, one) in state.beside where one.principal == principal { state.removeBeside(name) }
+            state.sessions.forget(principal)
             if let known {
                 if state.refused.count >= Self.limit { state.refused.removeAll() }
                 // Also by the names of its tokens, which are identities of their own without a proof.
@@ -276,18 +348,19 @@ package final class Credentials: Sendable {
 
     // MARK: proof
 
-    /// Records that the upstream has accepted the credential of `identity` as the newest live credential of its principal. A token joins
-    /// the identity that it claims, with the operations queued under its own name.
-    /// - Returns: True if the upstream was not known to accept it before.
+    /// Records that the credential of `identity` is proved, as the newest live credential of its principal. A token joins the identity that it
+    /// claims, with the operations and copies under its own name.
+    /// - Returns: True if it was not known to be proved before.
     package func prove(_ identity: Identity, of request: RequestHead, at upstream: Upstream) async -> Bool {
-        var identity = identity
-        if let credential = identity.credential {
+        var identity = current(identity)
+        if !identity.isByRule, let credential = identity.credential {
             let known = state.withLock { $0.folds[credential] }
             let principal =
                 known?.principal ?? identity.secrets[.authorization].flatMap { claimed(by: $0, of: request) }
                 ?? (identity.signature.isEmpty ? nil : identity.principal)
             if let principal {
                 if known.map({ now() - $0.at > Self.renewedAfter }) ?? true { await fold(credential, into: principal) }
+                if known == nil, credential != principal { await onMove(credential, principal) }
                 identity = identity.folded(into: principal)
             }
         }
@@ -298,47 +371,59 @@ package final class Credentials: Sendable {
         return isNews
     }
 
-    /// Lets the identity of a read go on under the cookies that its answer has renewed (docs/caching.md#renewed-cookies).
-    func follow(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, rule: IdentityRule) async {
-        guard answer.fields.contains(.setCookie), let principal = identity.principal.map(resolved),
+    /// Lets a proved identity go on under the cookies that the answer to its read has renewed (docs/caching.md#renewed-cookies).
+    /// - Returns: the identity's name if it is a new one, to which its operations have moved.
+    func follow(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, rule: IdentityRule) async -> String? {
+        if case .header = rule { return nil }
+        guard answer.fields.contains(.setCookie), identity.signature.isEmpty, let old = identity.credential,
+            let principal = current(identity).principal, isProved(principal),
             let cookies = RenewedCookies.following(request, answeredBy: answer, now: now())
-        else { return }
+        else { return nil }
         var later = request
         later.fields[.cookie] = cookies
-        let name: String? =
-            if case .cookie(let cookie) = rule {
-                later.fields.cookie(cookie).map { named("cookie", request: later, secret: $0) }
-            } else {
-                self.identity(of: later, rule: rule).credential
+        let identifying = HTTPFields(later.fields.filter { SecretFields.identifies($0.name) })
+        guard let name = named(identifying, of: later, by: rule), name != old else { return nil }
+        let made = store.identityName("session|\(UUIDv7.make(at: now()))|\(principal)".utf8)
+        let moment = now()
+        let step = state.withLock { state -> Sessions.Step? in
+            guard state.folds[name] == nil else { return nil }
+            let step = state.sessions.goOn(
+                from: old, arrivedAt: identity.arrival, to: name, as: state.resolved(principal), orAs: made, at: moment)
+            for gone in step?.gone ?? [] { state.folds.removeValue(forKey: gone) }
+            if let step, step.isNew {
+                state.live[step.principal] = state.live.removeValue(forKey: old)
+                state.provedPrincipals.insert(step.principal)
+                state.provedPrincipals.remove(old)
             }
-        guard let name, name != principal, state.withLock({ $0.folds[name] == nil }) else { return }
-        let oldest: String? = state.withLock { state in
-            var names = state.renewed.removeValue(forKey: principal) ?? []
-            names.append(name)
-            let oldest = names.count > Self.renewedLimit ? names.removeFirst() : nil
-            if let oldest { state.folds.removeValue(forKey: oldest) }
-            if state.renewed.count >= Self.limit { state.renewed.removeFirst() }
-            state.renewed[principal] = names
-            return oldest
+            return step
         }
-        await fold(name, into: principal, insteadOf: oldest)
-        if let oldest { onChange(oldest) }
+        guard let step else { return nil }
+        if step.isNew {
+            do { try await store.rename(principal: old, to: step.principal) } catch {
+                logger.failed("operations of a session stay with its former cookies", error: error)
+            }
+            await onMove(old, step.principal)
+        }
+        await fold(name, into: step.principal, insteadOf: step.gone)
+        for gone in step.gone { onChange(gone) }
+        return step.isNew ? step.principal : nil
     }
 
     /// Assigns a credential to `principal` permanently, over restarts.
-    /// - Parameter oldest: another one, which is forgotten.
-    private func fold(_ credential: String, into principal: String, insteadOf oldest: String? = nil) async {
+    /// - Parameter gone: others, which are forgotten.
+    private func fold(_ credential: String, into principal: String, insteadOf gone: [String] = []) async {
         let proved = ProvedCredential(name: credential, principal: principal, at: now())
         let (isNews, leaving): (Bool, String?) = state.withLock { state in
             let before = state.folds.removeValue(forKey: credential)
             let leaving = state.folds.count >= DataStore.provedLimit ? state.folds.remove(at: 0).key : nil
             state.folds[credential] = proved
             state.provedPrincipals.insert(principal)
+            if credential != principal { state.live[credential] = nil }
             return (before?.principal != principal, leaving)
         }
         if isNews { onChange(credential) }
         if let leaving { onChange(leaving) }
-        do { try await store.keep(proved, insteadOf: oldest) } catch { logger.failed("a proof is kept in memory only", error: error) }
+        do { try await store.keep(proved, insteadOf: gone) } catch { logger.failed("a proof is kept in memory only", error: error) }
     }
 
     private func seal(_ secrets: HTTPFields, of principal: String, at upstream: Upstream) async {
@@ -357,7 +442,7 @@ package final class Credentials: Sendable {
 
     // MARK: renewal
 
-    /// Records an access token that the upstream has issued for `principal`; issuing it proves it.
+    /// Records an access token that the upstream has issued for `principal`, which proves it.
     /// - Parameter isOwn: True if the refresh token is known to belong to the principal; one from a file may belong to any principal.
     /// - Returns: The fields to send operations with; nil if the token belongs to another principal, or cannot replace this kind of
     ///   credential.

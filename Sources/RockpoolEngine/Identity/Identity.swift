@@ -8,7 +8,7 @@ package struct Identity: Hashable, Sendable {
     package var partition: String?
     /// The owner of the request's operations, and of the credential that sends them; nil if the request carries no secret.
     package var principal: String?
-    /// The name of this credential, under which its proof is stored. Nil if the upstream's rule identifies by another value.
+    /// The name of the credential in the request; a proved one belongs to a principal of another name. Nil if the request carries no secret.
     package var credential: String?
     /// The secret fields: removed before storing, and added again when an operation is sent.
     package var secrets: HTTPFields
@@ -19,6 +19,10 @@ package struct Identity: Hashable, Sendable {
     package private(set) var isByRule = false
     /// Names of the fields with a signature of this request alone, which stay with it and serve no other.
     package var signature: Set<HTTPField.Name> = []
+    /// True if the credential has been renewed and names the identity for this moment only: nothing may be kept ready for it.
+    var isFormer = false
+    /// The number of sessions that had left their former credentials behind when the request came (`Sessions`).
+    var arrival: UInt64 = 0
 
     package init(partition: String? = nil, principal: String? = nil, credential: String? = nil, secrets: HTTPFields = [:]) {
         self.partition = partition
@@ -28,18 +32,19 @@ package struct Identity: Hashable, Sendable {
     }
 
     /// An identity named by the upstream's rule.
-    init(_ name: String, _ secrets: HTTPFields) {
-        self.init(partition: name, principal: name, secrets: secrets)
+    init(byRule credential: String, _ principal: String, _ secrets: HTTPFields) {
+        self.init(partition: principal, principal: principal, credential: credential, secrets: secrets)
         isByRule = true
     }
 
     /// The secret fields that send operations: those that name it, or all if no field alone does.
     var sending: HTTPFields { isByAuthorization ? HTTPFields(secrets.filter { $0.name == .authorization }) : secrets }
 
-    /// The secret fields of this request alone.
+    /// The secret fields of this request alone, with which a write of it is sent. Cookies are among them wherever they are: those of a later
+    /// request may be another user's, who has signed in under the same session.
     var beside: HTTPFields {
         if isByAuthorization { return HTTPFields(secrets.filter { $0.name != .authorization }) }
-        return isByRule ? HTTPFields(secrets.filter { $0.name == .cookie }) : [:]
+        return HTTPFields(secrets.filter { $0.name == .cookie })
     }
 
     /// Returns `fields` without secrets, as they may be written to disk.
@@ -72,5 +77,12 @@ extension HTTPFields {
             if trimmed.hasPrefix("\(name)=") { return String(trimmed.dropFirst(name.count + 1)) }
         }
         return nil
+    }
+}
+
+extension IdentityRule {
+    /// The field that names clients; nil for other rules.
+    var fieldName: HTTPField.Name? {
+        if case .header(let name) = self { HTTPField.Name(name) } else { nil }
     }
 }

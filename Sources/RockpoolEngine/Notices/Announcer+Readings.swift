@@ -18,6 +18,7 @@ extension Announcer {
             let free = ByteCount(usage.freeDiskBytes)
             readings.faults.append("The disk of the cache has \(free) free, less than storage.min_free; nothing is stored")
         }
+        readings.pausedRoutes = pauses.takePausedRoutes().map { ($0.upstream, $0.pause) }
         for upstream in active.routes.upstreams where upstream.receiver == nil {
             guard let machine = reachability.machine(of: upstream.name), machine.mode == .auto, !machine.isReachable else { continue }
             readings.absent.append((upstream.name, max(.zero, now - machine.since), machine.lastError))

@@ -38,6 +38,7 @@ package final class Announcer: Service {
     let cache: CacheStore
     let active: ActiveConfiguration
     let reachability: ReachabilityTable
+    let pauses: UpstreamPauses
     let now: @Sendable () -> Timestamp
     private let events: EngineEvents
     private let messages: OwnMessages
@@ -52,6 +53,7 @@ package final class Announcer: Service {
     ) {
         (self.data, self.cache, self.active, self.reachability) = (data, cache, active, reachability)
         (self.events, self.logger, self.now) = (events, logger, now)
+        pauses = notifier.pauses
         messages = OwnMessages(data: data, notifier: notifier, now: now)
         sender = NoticeSender(messages: messages, local: local, logger: logger, now: now)
     }

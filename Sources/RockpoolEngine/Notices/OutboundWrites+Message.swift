@@ -11,11 +11,11 @@ extension OutboundWrites {
     /// Returns the signed request of a message.
     func message(_ operation: QueuedWrite, for kind: ReceiverKind) throws(DispatchBlocked) -> OutboundWrite {
         var head = operation.request
+        let body = try bytes(of: operation)
         do {
             guard let file = active.configuration.secretFile(of: operation.request.url, for: kind) else {
                 throw UnconfiguredReceiver(url: operation.request.origin.url)
             }
-            let body = try data.content(of: operation.body).bytes()
             for field in try WebhookSignature(secretFile: file).fields(id: operation.idempotencyKey, at: now(), body: body) {
                 head.fields[field.name] = field.value
             }

@@ -10,7 +10,7 @@ extension OperationDocuments {
 
     /// Returns the documents of `operations`, in the same order.
     package func documents(of operations: [QueuedWrite]) async throws -> [JSONValue] {
-        let standings = try await data.standings(of: operations)
+        let standings = try await data.standings(of: operations, rules: rules)
         return operations.map { operation in
             let standing = standings[operation.sequence] ?? OperationRelations()
             return described(OperationDocument.json(of: operation, standing: standing), operation: operation, standing: standing)
@@ -19,7 +19,7 @@ extension OperationDocuments {
 
     /// Returns the document of one operation with its request, its body, every attempt, and its open conflict.
     package func document(of operation: QueuedWrite) async throws -> JSONValue {
-        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
+        let standing = try await data.standings(of: [operation], rules: rules)[operation.sequence] ?? OperationRelations()
         var document = described(
             try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation: operation, standing: standing)
         document["conflict"] = .optional(operation.state == .conflicted ? try await data.openConflict(of: operation.sequence)?.id : nil)
@@ -28,10 +28,14 @@ extension OperationDocuments {
 
     /// Returns the document for the client that sent the write, with the reason for waiting in words and without data of other operations.
     func statusDocument(of operation: QueuedWrite) async throws -> JSONValue {
-        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
+        let standing = try await data.standings(of: [operation], rules: rules)[operation.sequence] ?? OperationRelations()
         var document = OperationDocument.json(of: operation, standing: standing)
         document["waiting"] = .optional(waiting(operation, standing: standing)?.words)
         return document
+    }
+
+    private var rules: LaneRules {
+        LaneRules(routes: active.routes, now: now()) { [credentials] in credentials.isProved($0) }
     }
 
     private func described(_ json: JSONValue, operation: QueuedWrite, standing: OperationRelations) -> JSONValue {
@@ -51,6 +55,7 @@ extension OperationDocuments {
         let held = laneHolds.end(
             upstream: operation.upstream, lane: operation.lane, forProved: credentials.isProved(operation.principal), now: now())
         return WaitReason(
-            operation, standing: standing, reachability: reachability.machine(of: operation.upstream), heldUntil: held, now: now())
+            operation, standing: standing, reachability: reachability.machine(of: operation.upstream), heldUntil: held,
+            pause: pauses.pause(of: active.summary(of: operation)), now: now())
     }
 }

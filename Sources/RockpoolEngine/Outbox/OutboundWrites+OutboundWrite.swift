@@ -14,6 +14,7 @@ extension OutboundWrites {
         let resource = plan.entity?.resource
         head.acceptPlain()
         await condition(&head, of: operation, resource: resource)
+        (head, body) = await versioned(head, body, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
         for field in withServerIDs(secrets, for: head) { head.fields.append(field) }
         head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
@@ -29,11 +30,12 @@ extension OutboundWrites {
         guard let rule = upstream.sign?.sigV4, let signed = SignedRequest(head), signed.scheme == .sigV4, signed.keyID == rule.keyID
         else { return (head, body) }
         var (head, body) = (head, body)
+        let chunked = SigV4Signer.coversBody(head.fields) ? nil : try bytes(of: operation)
         do {
             let signer = try SigV4Signer(rule)
-            if !SigV4Signer.coversBody(head.fields) {
+            if let chunked {
                 // Each chunk has a signature that continues the head's: the content is sent as one.
-                let content = ChunkedUpload.content(of: try data.content(of: operation.body).bytes(), head.fields)
+                let content = ChunkedUpload.content(of: chunked, head.fields)
                 head.fields.becomeWhole(digest: CacheStore.digest(of: content))
                 body = OutboundRequest.Body(.bytes(content))
             }
@@ -84,25 +86,26 @@ extension OutboundWrites {
     /// Replaces every local id by its server id. Fails when one is unmapped, so that no byte of a local id reaches an upstream (P5).
     func substituted(_ operation: QueuedWrite) throws(DispatchBlocked) -> (RequestHead, OutboundRequest.Body) {
         let content: OperationContent
+        do { content = try data.content(of: operation.body) } catch { throw DispatchBlocked(unreadable: error, now: now()) }
+        guard !data.localIDs.isEmpty else { return (operation.request, OutboundRequest.Body(content)) }
+        let bytes = try bytes(of: operation)
+        guard LocalIDScan.mayOccur(head: operation.request, body: bytes) else {
+            return (operation.request, OutboundRequest.Body(content))
+        }
         do {
-            content = try data.content(of: operation.body)
-            guard !data.localIDs.isEmpty else { return (operation.request, OutboundRequest.Body(content)) }
-            let bytes = try content.bytes()
-            guard LocalIDScan.mayOccur(head: operation.request, body: bytes) else {
-                return (operation.request, OutboundRequest.Body(content))
-            }
             let (head, replaced) = try data.localIDs.substituted(operation.request, bytes)
             return (head, OutboundRequest.Body(.bytes(replaced)))
-        } catch let error as UnmappedLocalIDs {
+        } catch {
             let ids = error.ids.map(\.text).joined(separator: ", ")
             throw DispatchBlocked(
                 disposition: Disposition(
                     state: .dead, reason: .unmapped, countsAsAnswered: false, detail: "its upstream has no id for \(ids)"))
-        } catch {
-            let wait = now() + .seconds(5)
-            throw DispatchBlocked(
-                disposition: Disposition(state: .pending, nextAttemptAt: wait, countsAsAnswered: false, detail: "its body: \(error)"))
         }
+    }
+
+    /// Returns the stored body. - Throws: the reason why it cannot be read; it is never taken for empty.
+    func bytes(of operation: QueuedWrite) throws(DispatchBlocked) -> [UInt8] {
+        do { return try data.content(of: operation.body).bytes() } catch { throw DispatchBlocked(unreadable: error, now: now()) }
     }
 
     /// Replaces local ETags by the ETags that the earlier operations received. Where the client sent no condition, the base's ETag becomes
@@ -125,6 +128,27 @@ extension OutboundWrites {
         guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }
         guard !head.isConditional else { return }
         head.fields[.ifMatch] = base
+    }
+
+    /// Replaces local versions in a body by those that the earlier operations received.
+    func versioned(
+        _ head: RequestHead, _ body: OutboundRequest.Body, of operation: QueuedWrite, resource: Resource?
+    ) async -> (RequestHead, OutboundRequest.Body) {
+        guard let resource, let bytes = body.inMemory, case let versions = LocalVersions(resource),
+            case let tags = versions.tags(in: bytes), !tags.isEmpty
+        else { return (head, body) }
+        let named = tags.map(\.sequence).filter { operation.needs.contains($0) || operation.baseSequence == $0 }
+        let earlier = operation.baseSequence == nil ? [] : (try? await data.operations(sequences: named)) ?? []
+        let real = Dictionary(
+            earlier.compactMap { write in write.version(of: resource).map { (write.sequence, $0) } },
+            uniquingKeysWith: { first, _ in first })
+        let replaced = versions.replaced(in: bytes) { tag in
+            named.contains(tag.sequence) ? real[tag.sequence] ?? tag.base.map { String($0.bare) } : nil
+        }
+        guard replaced != bytes else { return (head, body) }
+        var head = head
+        head.fields = head.fields.ofReplacedBody
+        return (head, .bytes(ByteBuffer(bytes: replaced)))
     }
 
     /// True if one of these operations was delivered, and its answer had no strong ETag.
@@ -156,6 +180,13 @@ extension RequestHead {
 }
 
 extension QueuedWrite {
+    /// The version that the upstream's answer to a delivered write names, in its body or by its ETag; nil without one.
+    fileprivate func version(of resource: Resource) -> String? {
+        guard state == .delivered, let result else { return nil }
+        let declared = answeredRepresentation.flatMap { LocalVersions(resource).version(in: $0.body) }
+        return declared ?? result.head.fields[.eTag].flatMap { EntityTag($0) }.map { String($0.bare) }
+    }
+
     /// True if the upstream answered 428, which requires a condition (RFC 6585 §3).
     fileprivate var asksForCondition: Bool { lastError?.hasPrefix("428") ?? false }
 }

@@ -11,9 +11,11 @@ extension OutboundWrites {
         var (head, body) = try substituted(operation)
         let declared = active.routes.plan(for: head).entity?.resource
         await condition(&head, of: operation, resource: declared)
+        (head, body) = await versioned(head, body, of: operation, resource: declared)
         if let upstream = active.routes.upstream(named: operation.upstream) { head.fields[upstream.idempotency.name] = nil }
-        let bytes = body.inMemory ?? (try? data.content(of: operation.body).bytes()) ?? []
-        return ReplayRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
+        let content: [UInt8]
+        if let bytes = body.inMemory { content = bytes } else { content = try bytes(of: operation) }
+        return ReplayRequest(head: head, body: content, resource: declared ?? Resource(assumedFor: head))
     }
 
     /// Reads the entity with the operation's own credential.

@@ -68,6 +68,7 @@ package struct OutboxExport: Sendable {
 
     private func exported(_ operation: QueuedWrite) async throws -> ExportedOperation {
         var request = operation.request
+        for name in HTTPField.Name.keptWithWrites { request.fields[name] = nil }
         if let upstream = self.active.routes.upstream(named: operation.upstream) {
             request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
         }

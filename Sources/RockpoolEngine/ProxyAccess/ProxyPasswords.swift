@@ -19,6 +19,8 @@ package final class ProxyPasswords: Sendable {
     private let attempts = Mutex(AttemptLimit())
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
+    /// Names are counted in so many places, so that the table has a limit.
+    private static let places = 1024
 
     init(_ settings: ProxyAuthentication, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
         (book, self.logger, self.now) = (PasswordBook(settings.file), logger, now)
@@ -42,8 +44,9 @@ package final class ProxyPasswords: Sendable {
         return isRight
     }
 
-    /// Programs of this machine share an address: one that keeps sending a wrong password must not lock out others.
+    /// Programs of this machine share an address: one that keeps sending a wrong password must not lock out others. Names that the file does
+    /// not have are counted like those that it has: otherwise the limit would list them.
     private func client(_ given: NameAndPassword, _ address: String?) -> String {
-        address ?? (book.names(given.name) ? "name \(given.name)" : "unknown")
+        address ?? "name \(UInt(bitPattern: given.name.hashValue) % UInt(Self.places))"
     }
 }

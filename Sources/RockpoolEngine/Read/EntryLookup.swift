@@ -11,6 +11,7 @@ struct EntryLookup: Sendable {
     /// Holds the key under which credentials in selecting fields are hidden.
     let data: DataStore
     let logger: Logger
+    let now: @Sendable () -> Timestamp
 
     // MARK: keys
 
@@ -33,7 +34,22 @@ struct EntryLookup: Sendable {
     /// Returns every stored variant that the request may read: those of its own partition first, then the shared ones.
     func entries(for context: RequestContext) async -> [CacheEntry] {
         guard context.plan.strategy != .networkOnly else { return [] }
-        return await entries(under: StoragePartition.readable(by: context.identity.partition).map(context.key))
+        let keys = StoragePartition.readable(by: context.identity.partition).map(context.key)
+        let found = readable(await entries(under: keys), by: context.identity)
+        guard found.isEmpty, context.request.method == .head, context.plan.policy == .offlineFirst else { return found }
+        return readable(await entries(under: keys.map(\.ofHead)), by: context.identity)
+    }
+
+    /// Returns the entries without those of another identity that only their freshness permits sharing.
+    func readable(_ found: [CacheEntry], by identity: Identity) -> [CacheEntry] {
+        guard found.contains(where: { $0.response.owner != nil }) else { return found }
+        let (names, now) = ([identity.partition, identity.principal, identity.credential], now())
+        return found.filter { $0.response.isReadable(by: names, now: now) }
+    }
+
+    /// True if the shared copy of a request is another identity's, so that a response to `owner` is stored beside it and not in its place.
+    func isOfAnother(_ key: CacheKey, than owner: String) async -> Bool {
+        await entries(under: [key]).contains { $0.response.owner.map { $0 != owner } ?? false }
     }
 
     /// Returns the entries under the keys; none if the store fails, which is logged.

@@ -68,7 +68,7 @@ struct EntryUpdates: Sendable {
     func apply(head reply: OriginReply, sentAt: Timestamp, for context: RequestContext, forwarding: Forwarding) async {
         let request = lookup.selecting(for: context.request, among: forwarding.found.map(\.response))
         let entry = forwarding.entry ?? forwarding.found.first { Vary.matches(stored: $0.response, request: request) }
-        guard let entry else { return }
+        guard let entry, !entry.response.isHeadOnly else { return }
         do {
             let outcome = Revalidation.head(
                 entry.response, by: reply.head, length: reply.length, requestTime: sentAt, responseTime: now())

@@ -15,32 +15,62 @@ struct PortalCheck: Sendable {
     }
 
     /// The sign by which a response may come from something else in the upstream's place; nil without one. Notes nothing.
-    func sign(of head: ResponseHead, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
-        PortalSuspicion.judge(head, to: context.request, stored: stored, isDeclared: declared(context.plan) != nil)
+    func sign(of head: ResponseHead, hasBody: Bool = true, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
+        let suspicion = PortalSuspicion.judge(head, to: context.request, stored: stored, hasBody: hasBody)
+        // Where nothing can be lost, only the owner's consent to `offline-first` permits to keep nothing.
+        return suspicion?.basis == .accept && declared(context.plan) == nil ? nil : suspicion
     }
 
     /// The upstream that a probe can confirm.
     func declared(_ plan: RoutePlan) -> Upstream? { plan.policy == .offlineFirst ? plan.upstream : nil }
 
+    /// True if the response shows no sign; then the doubt of its URL ends.
+    func isOwn(_ reply: OriginReply, to context: RequestContext, stored: [StoredResponse]) -> Bool {
+        let hasBody = reply.hasBody(to: context.request)
+        guard sign(of: reply.head, hasBody: hasBody, to: context, stored: stored) == nil else { return false }
+        if context.request.method == .get, PortalSuspicion.showsUpstream(reply.head, hasBody: hasBody) {
+            reachability.endDoubt(at: place(of: context))
+        }
+        return true
+    }
+
+    private func place(of context: RequestContext) -> Doubts.Place {
+        Doubts.Place(
+            upstream: context.plan.upstream?.name ?? context.request.origin.url, url: context.request.url,
+            manner: context.request.fields[.accept] ?? "")
+    }
+
     /// The reason why the response is not accepted as the upstream's own; nil if it is accepted.
     /// - Parameter stored: Stored responses of the key, as examples of the upstream's own responses.
-    func suspicion(of head: ResponseHead, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
-        guard let suspicion = sign(of: head, to: context, stored: stored) else { return nil }
-        guard let declared = declared(context.plan) else { return suspicion }
-        let stands = reachability.suspect(
-            declared.name, url: context.request.url, sign: suspicion.detail, hasExpectation: declared.hasExpectation, now: now())
-        if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: declared.name, now: now()) }
-        return stands || suspicion == .login ? suspicion : nil
+    func suspicion(of reply: OriginReply, to context: RequestContext, stored: [StoredResponse]) -> PortalSuspicion? {
+        let head = reply.head
+        guard let suspicion = sign(of: head, hasBody: reply.hasBody(to: context.request), to: context, stored: stored) else { return nil }
+        let declared = declared(context.plan)
+        if suspicion.sign == .login {
+            reachability.record(.portalSeen(detail: suspicion.detail), for: declared?.name, now: now())
+            return suspicion
+        }
+        let sighting = Doubts.Sighting(
+            sign: "\(head.status) \(suspicion.detail)", isEvidence: suspicion.basis == .copy && declared != nil,
+            hasNewValidator: head.hasValidator && !stored.contains { $0.head.hasValidator(of: head) })
+        let hasExpectation = declared?.hasExpectation == true
+        let verdict = reachability.note(
+            sighting, at: place(of: context), hasExpectation: hasExpectation,
+            asksProbe: declared != nil && (hasExpectation || sighting.isEvidence), now: now())
+        return verdict == .believed ? nil : suspicion
     }
 
     /// True unless the response is odd and the probe does not confirm the upstream. A response is odd if a portal could have sent it in
-    /// place of a good copy: a 200 without the validators that its stored copy has, or a 3xx. Applies to probes with an expectation.
+    /// place of a good copy: a 2xx without the validators that its stored copy has, a page where none is stored, or a 3xx. Applies to
+    /// probes with an expectation.
     func accepts(_ head: ResponseHead, plan: RoutePlan, stored: [StoredResponse], receivedAt: Timestamp) async -> Bool {
         guard plan.policy == .offlineFirst, let upstream = plan.upstream, upstream.hasExpectation else { return true }
         let good = stored.map(\.head).filter { $0.status == 200 }
         let isOdd =
             switch head.status {
-            case 200: !head.hasValidator && good.contains(where: \.hasValidator)
+            case 200...299:
+                !head.hasValidator && good.contains(where: \.hasValidator)
+                    || !good.isEmpty && MediaType.isPage(head.fields) && !good.contains { MediaType.isPage($0.fields) }
             case 300...399: !good.isEmpty
             default: false
             }
@@ -58,4 +88,16 @@ struct PortalCheck: Sendable {
 extension ResponseHead {
     /// True if the response can be revalidated (RFC 9110 §8.8).
     var hasValidator: Bool { fields.contains(.eTag) || fields.contains(.lastModified) }
+
+    /// True if it has one of the validators of `other`.
+    fileprivate func hasValidator(of other: ResponseHead) -> Bool {
+        [HTTPField.Name.eTag, .lastModified].contains { other.fields[$0] != nil && other.fields[$0] == fields[$0] }
+    }
+}
+
+extension OriginReply {
+    /// False if the response to `request` is known to have no body (RFC 9110 §6.4.1).
+    func hasBody(to request: RequestHead) -> Bool {
+        length != 0 && request.method != .head && ![204, 205, 304].contains(head.status)
+    }
 }

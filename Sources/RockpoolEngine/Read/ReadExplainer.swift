@@ -22,7 +22,7 @@ package struct ReadExplainer: Sendable {
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
         let stored = await lookup.entries(
             under: StoragePartition.readable(by: identity.partition).map { lookup.key(of: request, plan: plan, in: $0) })
-        let found = lookup.ownFirst(stored, identity: identity, plan: plan)
+        let found = lookup.ownFirst(lookup.readable(stored, by: identity), identity: identity, plan: plan)
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
         let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response),
@@ -78,7 +78,7 @@ package struct ReadExplainer: Sendable {
         let listed = (try? await cache.list(prefix: request.url, limit: 1000)) ?? []
         guard listed.contains(where: { $0.url == request.url && $0.isPrivate }) else { return decision.why }
         if identity.partition == nil { return "\(decision.why) without a credential; it is stored for one (give it with the request)" }
-        let isOfCookies = identity.credential != nil && !identity.secrets.contains(.authorization) && identity.secrets.contains(.cookie)
+        let isOfCookies = !identity.isByRule && !identity.secrets.contains(.authorization) && identity.secrets.contains(.cookie)
         let advice = "; if only other cookies of the same user have changed, set identity: cookie:NAME for the upstream"
         return "\(decision.why) and this credential; it is stored for another\(isOfCookies ? advice : "")"
     }

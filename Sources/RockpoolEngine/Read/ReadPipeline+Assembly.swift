@@ -43,7 +43,7 @@ extension ReadPipeline {
         case .follow(let fetch):
             guard let report = await fetch.report() else { return context.unanswered(.cancelled, offlineMiss: false) }
             if case .answered(let fetched) = report.outcome, fetched.stored == nil {
-                inFlight.note(uncollapsible: context.fetchKey().base, now: now())
+                inFlight.note(uncollapsible: context.fetchBase, now: now())
                 return await fetchAlone(for: &context, by: forwarding)
             }
             return nil

@@ -1,6 +1,7 @@
 // Fetches for which no client waits: refreshes of stale entries (RFC 5861 §3), and the whole after a HEAD or a range request
 // (docs/caching.md#ranges *offline-first*).
 import HTTPTypes
+import NIOCore
 import RockpoolCore
 import RockpoolStore
 
@@ -31,7 +32,8 @@ extension ReadPipeline {
     ///
     /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
     func fetchWhole(after head: ResponseHead, length: Int64?, for context: RequestContext, by forwarding: Forwarding) {
-        guard context.plan.policy == .offlineFirst, forwarding.found.isEmpty, !context.isBehind, context.exchange.body == nil,
+        guard context.plan.policy == .offlineFirst, forwarding.found.allSatisfy(\.response.isHeadOnly), !context.isBehind,
+            context.exchange.body == nil,
             // A signature covers the method, and may cover the range.
             context.identity.signature.isEmpty || context.exchange.signer != nil,
             context.request.method == .head || context.request.fields.contains(.range), !portal.isDoubted(plan: context.plan),
@@ -43,7 +45,7 @@ extension ReadPipeline {
         guard whole.length <= limit, !isLargeForTheWay,
             upstreams.budgets.wait(for: .refresh, at: context.plan.upstream, now: now()) == nil,
             case .store = responses.storability(
-                of: whole.head, for: context.behind(at: now()), among: forwarding.found, receivedAt: now())
+                of: whole.head, for: context.behind(at: now()), among: [], receivedAt: now())
         else { return }
         fetchBehind(context)
     }
@@ -57,5 +59,34 @@ extension ReadPipeline {
             return (PartialResponse.holding(0..<length, of: length, fields: head.fields), length)
         default: return nil
         }
+    }
+}
+
+extension ResponseStore {
+    /// Stores the head of a response to HEAD where nothing of the response to GET is stored, so that HEAD is answered while the upstream is
+    /// unreachable. A later response to GET takes its place.
+    /// - Parameter length: of a GET's body, in bytes; nil if it was not announced.
+    /// - Returns: true if it is being stored.
+    func keepHead(
+        _ head: ResponseHead, length: Int64?, sentAt: Timestamp, for context: RequestContext, found: [CacheEntry]
+    ) -> Bool {
+        let receivedAt = now()
+        guard context.request.method == .head, context.plan.policy == .offlineFirst, context.exchange.body == nil,
+            found.allSatisfy(\.response.isHeadOnly), !portal.isDoubted(plan: context.plan), head.status != 206
+        else { return false }
+        var asGet = context
+        asGet.exchange.request.method = .get
+        guard case .store(let plan) = storability(of: head, for: asGet, among: [], receivedAt: receivedAt) else { return false }
+        let category = category(of: head, context.plan)
+        let key = asGet.key(in: plan.partition).ofHead
+        guard !found.isEmpty || admission.admits(key, to: category) else { return false }
+        var response = response(with: head, plan: plan, category: category, sentAt: sentAt, receivedAt: receivedAt, for: asGet)
+        response.head.fields[.contentLength] = length.map { String($0) }
+        response.isHeadOnly = true
+        Task { [response] in
+            guard await portal.isConfirmed(plan: context.plan, since: sentAt - UpstreamClient.confirmedForCopies) else { return }
+            do { _ = try await cache.replace(key, by: response, body: ByteBuffer(), category: category) } catch { logger.notStored(error) }
+        }
+        return true
     }
 }

@@ -32,7 +32,7 @@ extension ReadPipeline {
                     .contains(where: \.response.isInvalidated)
                 return isDoubted ? .released : .lookAgain
             case .validate, .complete, .none, .gatewayTimeout:
-                inFlight.note(uncollapsible: context.fetchKey().base, now: now())
+                inFlight.note(uncollapsible: context.fetchBase, now: now())
                 return .released
             }
         case .failed(let failure) where failure.kind == .cancelled: return .lookAgain
@@ -46,7 +46,7 @@ extension ReadPipeline {
         switch RequestCollapsing.outcome(of: fetched.arrival, for: context.request, identity: context.identity.partition, now: now()) {
         case .release(.vary): return .varies(fetched.stored?.validity.varyNames ?? [])
         case .release(let reason):
-            if reason.isLasting { inFlight.note(uncollapsible: context.fetchKey().base, now: now()) }
+            if reason.isLasting { inFlight.note(uncollapsible: context.fetchBase, now: now()) }
             return .released
         case .share: break
         }

@@ -80,7 +80,7 @@ extension ReadPipeline {
             guard [200, 206].contains(received.head.status) else {
                 return .answered(FetchedResponse(alone: received))
             }
-            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchKey().base, by: forwarding))
+            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchBase, by: forwarding))
         } catch {
             return .failed(error)
         }
@@ -93,7 +93,7 @@ extension ReadPipeline {
     ) async -> FetchedResponse {
         let number = running.number()
         var proved = context
-        if let principal = context.identity.principal { proved.identity = context.identity.folded(into: credentials.resolved(principal)) }
+        proved.identity = credentials.current(context.identity)
         let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved) { [inFlight, running] in
             inFlight.touch(base)
             running.remove(number)
@@ -114,7 +114,7 @@ extension ReadPipeline {
             context.trace = asking.trace
             if received.head.status == 304 { return .answered(FetchedResponse(alone: received)) }
             asking.exchange.request = context.request
-            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchKey().base, by: forwarding))
+            return .answered(await keep(received, sentAt: sentAt, for: asking, at: context.fetchBase, by: forwarding))
         } catch {
             context.trace = asking.trace
             return .failed(error)

@@ -15,7 +15,7 @@ extension ReadPipeline {
             context.plan.strategy != .networkOnly,
             fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince),
             ![HTTPField.Name.range, .ifRange, .ifMatch, .ifUnmodifiedSince].contains(where: fields.contains),
-            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(at: context.fetchKey().base, now: now())
+            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(at: context.fetchBase, now: now())
         else { return nil }
         var whole = context
         whole.exchange.request = context.request.unconditional

@@ -36,7 +36,7 @@ package final class ReadPipeline: Sendable {
     ) {
         (self.credentials, self.upstreams, self.renewal, self.active) = (credentials, upstreams, renewal, active)
         (self.cheapWhole, self.now) = (cheapWhole, now)
-        lookup = EntryLookup(cache: cache, data: data, logger: logger)
+        lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         portal = PortalCheck(reachability: reachability, upstreams: upstreams, now: now)
         storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
         updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
@@ -51,7 +51,7 @@ package final class ReadPipeline: Sendable {
         var lookups = 0
         while true {
             lookups += 1
-            let epoch = inFlight.epoch(of: context.fetchKey().base)
+            let epoch = inFlight.epoch(of: context.fetchBase)
             let found = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
             context.trace.record(.looked(candidates: found.count))
             let rules = reuseContext(for: context, found: found)
@@ -184,7 +184,7 @@ package final class ReadPipeline: Sendable {
     ) async -> FetchOutcome {
         let sentAt = context.exchange.early?.answeredSince ?? now()
         defer { forwarding.claim?.release() }
-        let part = (number: running.number(), base: context.fetchKey().base)
+        let part = (number: running.number(), base: context.fetchBase)
         let end: @Sendable () -> Void = { [inFlight, running] in
             if let key { inFlight.leave(key: key) } else { inFlight.touch(part.base) }
             running.remove(part.number)
@@ -221,15 +221,18 @@ package final class ReadPipeline: Sendable {
             }
             // The response may have proved the identity: it is stored in the partition where later lookups find it.
             var proved = context
-            if let principal = context.identity.principal {
-                proved.identity = context.identity.folded(into: credentials.resolved(principal))
+            proved.identity = credentials.current(context.identity)
+            var fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved, onEnd: end)
+            if !fetched.isSuspect,
+                responses.keepHead(received.head, length: received.length, sentAt: sentAt, for: proved, found: forwarding.found)
+            {
+                fetched.isLastingRefusal = false
             }
-            let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved, onEnd: end)
             context.trace = proved.trace
             register(fetched, as: part.number, for: proved, by: forwarding)
             if !fetched.isSuspect { fetchWhole(after: received.head, length: received.length, for: context, by: forwarding) }
             if fetched.stored == nil {
-                if key != nil, fetched.isLastingRefusal { inFlight.note(uncollapsible: context.fetchKey().base, now: now()) }
+                if key != nil, fetched.isLastingRefusal { inFlight.note(uncollapsible: context.fetchBase, now: now()) }
                 end()
             }
             return .answered(fetched)
@@ -255,11 +258,13 @@ package final class ReadPipeline: Sendable {
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
-                route: context.plan.route, early: context.exchange.early, forClient: !context.isBehind,
+                route: context.plan.route, early: context.exchange.early, account: context.isBehind ? nil : context.exchange.account,
+                forClient: !context.isBehind,
                 interim: context.exchange.interim,
-                isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
+                isOwn: { self.portal.isOwn($0, to: context, stored: stored) })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)
-            await renewal.prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)
+            await renewal.heed(
+                reply.head, to: context.request, hasBody: context.exchange.body != nil, by: context.identity, at: context.plan.upstream)
             let learned = await renewal.learning(from: reply, to: context)
             guard !context.plan.isWrite, context.plan.route?.kind == .graphql else { return learned }
             return await examined(learned, for: &context)

@@ -29,21 +29,27 @@ struct ResponseStore: Sendable {
         onEnd end: @escaping @Sendable () -> Void
     ) async -> FetchedResponse {
         let (receivedAt, head, stored) = (now(), received.head, found.map(\.response))
-        if let suspicion = portal.suspicion(of: head, to: context, stored: stored) {
+        let suspicion = portal.suspicion(of: received, to: context, stored: stored)
+        if let suspicion, suspicion.concernsReply {
             return unstored(received, reason: suspicion.detail, detail: "portal", isSuspect: true, for: &context)
         }
         let isAccepted = await portal.accepts(head, plan: context.plan, stored: stored, receivedAt: receivedAt)
         if !isAccepted || portal.isDoubted(plan: context.plan) {
             return unstored(received, reason: "doubted", detail: "doubted", isSuspect: true, for: &context)
         }
+        if let suspicion { return unstored(received, reason: suspicion.detail, detail: "portal", for: &context) }
         switch storability(of: head, for: context, among: found, receivedAt: receivedAt) {
         case .refuse(let reason):
             var alone = unstored(received, reason: reason.rawValue, for: &context)
             alone.isLastingRefusal = reason != .goodCopy && head.status < 500
             return alone
-        case .store(let plan):
+        case .store(var plan):
             let category = category(of: head, context.plan)
-            let key = await key(for: head, plan: plan, context: context)
+            var key = await key(for: head, plan: plan, context: context)
+            if let owner = plan.owner, await lookup.isOfAnother(key, than: owner) {
+                plan = StoragePlan(partition: .identity(owner), stripped: plan.stripped, allowsHeuristic: false, isForGet: plan.isForGet)
+                key = CacheKey(key, in: plan.partition)
+            }
             guard !found.isEmpty || admission.admits(key, to: category) else {
                 return unstored(received, reason: "min-uses", for: &context)
             }
@@ -51,7 +57,8 @@ struct ResponseStore: Sendable {
                 return unstored(received, reason: lackOfRoom(for: received.length, in: category, of: key), detail: "no-room", for: &context)
             }
             context.trace.record(.stored)
-            let response = response(with: head, plan: plan, category: category, sentAt: sentAt, receivedAt: receivedAt, for: context)
+            let response = response(
+                with: head, plan: plan, category: category, sentAt: sentAt, receivedAt: receivedAt, for: context, beside: stored)
             let body = SharedBody(
                 received.body, length: received.length, writer: writer,
                 storing: storing(response, length: received.length, for: context, under: key, onEnd: end), logger: logger)
@@ -100,7 +107,7 @@ struct ResponseStore: Sendable {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
-            assignsFreshness: context.plan.category?.ttl != nil)
+            isReadByBody: context.plan.route?.isKeyedByBody == true, assignsFreshness: context.plan.category?.ttl != nil)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
@@ -120,10 +127,11 @@ struct ResponseStore: Sendable {
 
     func response(
         with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Timestamp, receivedAt: Timestamp,
-        for context: RequestContext
+        for context: RequestContext, beside stored: [StoredResponse] = []
     ) -> StoredResponse {
         let head = ImpliedVary.completed(
-            head, for: context.request, isPrivate: CacheControl.governing(in: head.fields).directives.isPrivate == .all)
+            head, for: context.request, selectsType: stored.contains { !Vary.permitsType(of: $0, context.request) },
+            isPrivate: CacheControl.governing(in: head.fields).directives.isPrivate == .all)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
@@ -131,6 +139,18 @@ struct ResponseStore: Sendable {
             assignedTTL: plan.assignedTTL(named: context.plan.category?.ttl))
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
+        response.owner = plan.owner
+        return response
+    }
+
+    /// Returns the response as one that also varies by the fields whose values its body repeats.
+    func varying(_ response: StoredResponse, by watch: EchoWatch?) -> StoredResponse {
+        guard let watch, case let names = watch.end(), !names.isEmpty else { return response }
+        let owner = response.owner
+        var response = response
+        response.head = ImpliedVary.varying(response.head, by: names)
+        response.requestFields = lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:])
+        response.owner = owner
         return response
     }
 
@@ -146,6 +166,7 @@ struct ResponseStore: Sendable {
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
         let groups = CacheGroups.all(in: response.head.fields)
+        let watch = EchoWatch(request, answeredBy: response.head)
         return SharedBody.Storing(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.
@@ -157,6 +178,7 @@ struct ResponseStore: Sendable {
                         return
                     }
                 }
+                let response = varying(response, by: watch)
                 do {
                     if response.part == nil {
                         _ = try await cache.commit(writer, key: key, response: response, groups: groups)
@@ -177,7 +199,7 @@ struct ResponseStore: Sendable {
                 else {
                     return
                 }
-                var part = response
+                var part = varying(response, by: watch)
                 part.head.fields[.contentLength] = length.map { String($0) }
                 try await storePart(writer, under: key, groups: groups) { [part] received in
                     PartialResponse.interrupted(part.head, to: request, received: received).map { head in
@@ -191,7 +213,7 @@ struct ResponseStore: Sendable {
                 let category = active.category(named: response.category) ?? .ephemeral
                 cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category, of: key)), of: key.url)
             },
-            ended: end)
+            ended: end, watch: watch)
     }
 
     /// The reason why a body was not stored: larger than any body of its category or upstream may be, or no space now.

@@ -20,7 +20,7 @@ struct StoredReplies: Sendable {
     func serve(
         _ entry: CacheEntry, freshness: Freshness, for context: inout RequestContext, status: CacheStatus? = nil, standsIn: Bool = false
     ) async -> Reply? {
-        let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: context.request)
+        let isDecoded = standsIn && !entry.response.isHeadOnly && !ContentCoding.isAccepted(entry.response.head.fields, by: context.request)
         let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
         guard case (let head, let body)? = content else { return nil }
         cache.use(entry)
@@ -37,6 +37,7 @@ struct StoredReplies: Sendable {
         if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }
+        if stored.isHeadOnly { return (head, .none(length: head.fields[.contentLength].flatMap { Int64($0) })) }
         if context.request.method == .head { return (head, .none(length: length)) }
         guard let body = await body(of: entry) else { return nil }
         switch RangeReply.decide(request: context.request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {

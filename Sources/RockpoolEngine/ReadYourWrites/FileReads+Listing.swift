@@ -56,7 +56,7 @@ extension FileReads {
         if case .absent = fold.state(of: asked.collection), asked.named == nil { return missing(context) }
         let changed = await elements(base.document, from: source, asked: asked, fold: fold, for: context)
         if changed == nil, let reply = base.reply { return reply }
-        let elements = changed ?? base.document.responses.map { Array(base.document.body[$0.element]) }
+        let elements = changed?.all ?? base.document.responses.map { Array(base.document.body[$0.element]) }
         // A listing of the collection above that lacks the path shows that it is not there.
         guard !elements.isEmpty || base.reply?.head.status == 207 else { return base.reply ?? missing(context) }
         var head = base.reply.flatMap { $0.head.status == 207 ? $0.head : nil } ?? ResponseHead(status: 207)
@@ -65,6 +65,7 @@ extension FileReads {
         if changed != nil, fold.writes.contains(where: { !$0.isDelivered }) {
             (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store")
         }
+        if changed?.isClear == false { head.fields[.rockpoolDirty] = "1" }
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: base.document.with(elements))), trace: context.trace)
     }
 
@@ -98,82 +99,150 @@ extension FileReads {
     private func storedListing(around path: FilePath, asked: PropertyRequest, for context: RequestContext) async -> KnownListing? {
         for (place, isOwn) in [(path, true), (path.parent ?? path, false)] {
             for target in place.targets {
-                var inner = context.at(target, depth: "1")
-                inner.plan.strategy = .cacheOnly
-                var reply = await ownWrites.reads.readServerState(&inner)
-                guard inner.trace.verdict != .failed, reply.head.status == 207, let bytes = await ownWrites.bytes(of: &reply),
-                    let document = Multistatus(Array(bytes.readableBytesView))
-                else { continue }
+                guard let known = await storedListing(of: target, for: context), case let document = known.document else { continue }
                 let shown = document.responses.filter { $0.path == path || isOwn && asked.depth == .members && $0.path.parent == path }
                 // The listing above shows nothing of the members of a collection.
                 guard isOwn || asked.depth == .itself || shown.allSatisfy({ !$0.isCollection }) else { return nil }
                 let elements = document.with(shown.map { Array(document.body[$0.element]) })
-                return Multistatus(elements).map { KnownListing(document: $0, fetchedAt: inner.trace.fetchedAt) }
+                return Multistatus(elements).map { KnownListing(document: $0, fetchedAt: known.fetchedAt) }
             }
         }
         return nil
     }
 
+    /// Returns the stored listing of a collection with its members; nil without one.
+    private func storedListing(of target: String, for context: RequestContext) async -> KnownListing? {
+        var inner = context.at(target, depth: "1")
+        inner.plan.strategy = .cacheOnly
+        var reply = await ownWrites.reads.readServerState(&inner)
+        guard inner.trace.verdict != .failed, reply.head.status == 207, let bytes = await ownWrites.bytes(of: &reply) else { return nil }
+        return Multistatus(Array(bytes.readableBytesView)).map { KnownListing(document: $0, fetchedAt: inner.trace.fetchedAt) }
+    }
+
+    /// The elements of a listing with the client's writes.
+    private struct ShownElements {
+        private(set) var all: [[UInt8]] = []
+        private(set) var length = 0
+        /// False if the writes are more than are followed.
+        var isClear = true
+        /// The stored listings of places that files were moved or copied from, by their targets; nil where there is none.
+        var origins: [String: Multistatus?] = [:]
+
+        init() {}
+
+        /// What the server lists, without the writes.
+        init(ofServer base: Multistatus, at paths: [FilePath]) {
+            isClear = false
+            for (response, path) in zip(base.responses, paths) { add(base.element(response, at: path)) }
+        }
+
+        mutating func add(_ element: [UInt8]) {
+            length += element.count
+            all.append(element)
+        }
+    }
+
+    /// The longest listing that is made here, in bytes.
+    private static let lengthLimit = Int.mib(32)
+
     /// Returns the elements of the listing with the client's writes; nil if they change nothing.
     /// - Parameter source: The path that the server knows the collection by.
     private func elements(
         _ base: Multistatus, from source: FilePath, asked: PropertyRequest, fold: FileFold, for context: RequestContext
-    ) async -> [[UInt8]]? {
-        var (elements, seen, isChanged) = ([[UInt8]](), Set<FilePath>(), source != asked.collection)
-        for response in base.responses {
-            let path = response.path.moved(from: source, to: asked.collection) ?? response.path
-            guard seen.insert(path).inserted else { continue }
+    ) async -> ShownElements? {
+        let paths = base.responses.map { $0.path.moved(from: source, to: asked.collection) ?? $0.path }
+        guard let shown = asked.shown(by: fold) else { return ShownElements(ofServer: base, at: paths) }
+        let fold = fold.indexed
+        var (elements, seen, isChanged) = (ShownElements(), Set<FilePath>(), source != asked.collection)
+        for (response, path) in zip(base.responses, paths) where seen.insert(path).inserted {
+            guard !Task.isCancelled else { return nil }
             switch fold.state(of: path) {
-            case .server(response.path, _): elements.append(base.element(response, at: path))
-            case .collection where response.isCollection: elements.append(base.element(response, at: path))
+            case .server(response.path, _): elements.add(base.element(response, at: path))
+            case .collection where response.isCollection: elements.add(base.element(response, at: path))
+            case .unclear:
+                (isChanged, elements.isClear) = (true, false)
+                elements.add(base.element(response, at: path))
             case let state:
                 isChanged = true
-                if let element = await element(of: path, in: state, base: base, asked: asked, for: context) { elements.append(element) }
+                await add(path, in: state, base: base, asked: asked, to: &elements, for: context)
             }
         }
-        for path in (fold.created.union(asked.named ?? [])).sorted(by: { $0.text < $1.text })
-        where asked.lists(path) && !seen.contains(path) {
+        for path in shown.subtracting(seen).sorted(by: { $0.text < $1.text }) {
+            guard !Task.isCancelled else { return nil }
+            guard elements.length <= Self.lengthLimit else { return ShownElements(ofServer: base, at: paths) }
             let state = fold.state(of: path)
             if case .server(path, _) = state { continue }
             if case .absent = state, asked.named == nil { continue }
-            guard let element = await element(of: path, in: state, base: base, asked: asked, for: context) else { continue }
-            isChanged = true
-            elements.append(element)
+            if await add(path, in: state, base: base, asked: asked, to: &elements, for: context) { isChanged = true }
         }
         return isChanged ? elements : nil
     }
 
+    /// Adds the element of a file in this state.
+    /// - Returns: false if it is not listed.
+    @discardableResult
+    private func add(
+        _ path: FilePath, in state: FileFold.State, base: Multistatus, asked: PropertyRequest, to elements: inout ShownElements,
+        for context: RequestContext
+    ) async -> Bool {
+        let element = await element(of: path, in: state, base: base, asked: asked, among: &elements, for: context)
+        if let element { elements.add(element) }
+        return element != nil
+    }
+
     /// Returns the element of a file in this state; nil if it is not listed.
     private func element(
-        of path: FilePath, in state: FileFold.State, base: Multistatus, asked: PropertyRequest, for context: RequestContext
+        of path: FilePath, in state: FileFold.State, base: Multistatus, asked: PropertyRequest, among elements: inout ShownElements,
+        for context: RequestContext
     ) async -> [UInt8]? {
         switch state {
         case .absent: return asked.named == nil ? nil : asked.absence(of: path)
         case .collection(let write): return asked.response(for: path, write, isCollection: true, etag: nil)
+        case .unclear:
+            elements.isClear = false
+            return nil
         case .content(var write):
             var content: [UInt8]?
             if write.sequence > 0, let operation = try? await ownWrites.data.operations(sequences: [write.sequence]).first {
-                content = (try? ownWrites.data.content(of: operation.body).bytes()).map {
-                    ChunkedUpload.content(of: $0, operation.request.fields)
+                write.length = operation.body.length
+                if asked.readsContents || ChunkedUpload.isUsed(operation.request.fields) {
+                    content = (try? ownWrites.data.content(of: operation.body).bytes()).map {
+                        ChunkedUpload.content(of: $0, operation.request.fields)
+                    }
+                    if let content { write.length = Int64(content.count) }
                 }
-                write.length = content.map { Int64($0.count) } ?? operation.body.length
             } else if asked.readsContents {
                 content = await stored(path, for: context)
             }
             guard !asked.readsContents || content.map(asked.selects) ?? false else { return nil }
             return asked.response(for: path, write, isCollection: false, etag: write.tag, content: asked.readsContents ? content : nil)
         case .server(let origin, let cause):
-            if let response = base.responses.first(where: { $0.path == origin }) { return base.element(response, at: path) }
-            var above = context.at((origin.parent ?? origin).target, depth: "1")
-            above.plan.strategy = .cacheOnly
-            if let known = await storedListing(around: origin, asked: asked, for: above),
-                let found = known.document.responses.first(where: { $0.path == origin })
-            {
-                return known.document.exported(found, at: path)
-            }
+            if let response = base.response(at: origin) { return base.element(response, at: path) }
+            if let element = await listedElement(of: origin, at: path, among: &elements, for: context) { return element }
             return cause.map { asked.response(for: path, $0, isCollection: context.request.path.hasSuffix("/"), etag: nil) }
         }
     }
+
+    /// Returns the element of a file in a stored listing of its path, or else of the collection above, for another path.
+    private func listedElement(
+        of origin: FilePath, at path: FilePath, among elements: inout ShownElements, for context: RequestContext
+    ) async -> [UInt8]? {
+        for target in origin.targets + (origin.parent ?? origin).targets {
+            if elements.origins[target] == nil {
+                guard elements.origins.count < Self.originLimit else {
+                    elements.isClear = false
+                    return nil
+                }
+                elements.origins[target] = .some(await storedListing(of: target, for: context)?.document)
+            }
+            guard let known = elements.origins[target], let document = known else { continue }
+            return document.response(at: origin).map { document.exported($0, at: path) }
+        }
+        return nil
+    }
+
+    /// The most places whose stored listings are searched for one answer.
+    private static let originLimit = 256
 
     /// Returns the stored content of a file; nil without one.
     private func stored(_ path: FilePath, for context: RequestContext) async -> [UInt8]? {

@@ -20,11 +20,13 @@ extension FileReads {
     /// Returns a document of the named files that the server has, from the copies of their reads and from earlier multigets; nil if one of
     /// them is not known here.
     func knownFiles(_ named: [FilePath], asked: PropertyRequest, open: FileFold, for context: RequestContext) async -> Multistatus? {
+        let open = open.indexed
         let asOfServer = named.filter { if case .server = open.state(of: $0) { true } else { false } }
         guard !asOfServer.isEmpty else { return .empty }
         let answers = await storedAnswers(for: context)
         var (elements, room) = ([[UInt8]](), Self.knownLimit)
         for path in asOfServer {
+            guard !Task.isCancelled else { return nil }
             let known = [await fetched(path, asked: asked, for: context), Self.element(of: path, in: answers, asked: asked)]
             guard let newest = known.compactMap(\.self).max(by: { $0.fetchedAt < $1.fetchedAt }), newest.element.count <= room else {
                 return nil
@@ -74,7 +76,7 @@ extension FileReads {
         of path: FilePath, in answers: [(document: Multistatus, fetchedAt: Timestamp)], asked: PropertyRequest
     ) -> KnownFile? {
         for (document, fetchedAt) in answers {
-            guard let response = document.responses.first(where: { $0.path == path }) else { continue }
+            guard let response = document.response(at: path) else { continue }
             let element = document.exported(response, at: path)
             if asked.isAnswered(by: element) { return KnownFile(element: element, fetchedAt: fetchedAt) }
         }

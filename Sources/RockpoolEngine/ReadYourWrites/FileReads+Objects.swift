@@ -14,15 +14,17 @@ extension FileReads {
         var reply = await ownWrites.reads.readServerState(&context)
         guard context.trace.verdict != .failed, reply.head.status == 200, !reply.head.fields.contains(.contentEncoding),
             let bytes = await ownWrites.bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))
-        else { return reply }
+        else { return marked(reply, for: context) }
         let fold = overlay.fold(
             upstream: upstream, principal: context.identity.principal, deliveredSince: context.trace.fetchedAt ?? .distantPast)
-        guard let folded = list.folded(with: fold, etag: \.tag) else { return reply }
+        let folded = list.folded(with: fold, etag: \.tag)
+        if !folded.isClear { reply = reply.dirty }
+        guard let body = folded.body else { return reply }
         for name in [HTTPField.Name.eTag, .contentLength, .age] { reply.head.fields[name] = nil }
         if fold.writes.contains(where: { !$0.isDelivered }) {
             (reply.head.fields[.rockpoolState], reply.head.fields[.cacheControl]) = ("pending", "no-store")
         }
-        reply.body = .bytes(ByteBuffer(bytes: folded))
+        reply.body = .bytes(ByteBuffer(bytes: body))
         return reply
     }
 }

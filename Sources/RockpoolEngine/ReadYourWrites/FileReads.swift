@@ -32,6 +32,15 @@ struct FileReads: Sendable {
         guard let view = view(of: context) else { return nil }
         return await readFile(in: view, for: &context)
     }
+
+    /// Marks a reply from the store that lacks the effect of an open write of its client to undeclared paths: below the path, or to it with
+    /// an effect that is not known.
+    func marked(_ reply: Reply, for context: RequestContext) -> Reply {
+        guard let upstream = context.plan.upstream?.name, context.plan.entity?.resource == nil, context.trace.verdict.isFromStore,
+            overlay.lacksWrite(context.request, upstream: upstream, principal: context.identity.principal)
+        else { return reply }
+        return reply.dirty
+    }
 }
 
 extension FileReads {
@@ -42,7 +51,7 @@ extension FileReads {
             context.request.method == .get || context.request.method == .head, FileWrite(context.request.asPut) != nil
         else { return nil }
         let view = FileView(upstream: upstream.name, principal: context.identity.principal, path: FilePath(context.request.target))
-        return overlay.covers(upstream: view.upstream, path: view.path) ? view : nil
+        return overlay.folds(upstream: view.upstream, path: view.path) ? view : nil
     }
 
     /// Answers the read of a file with the client's own writes.
@@ -54,7 +63,7 @@ extension FileReads {
         let isItsOwn = context.trace.verdict != .failed
         let fetchedAt = (isItsOwn ? context.trace.fetchedAt : nil) ?? .distantPast
         let late = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: fetchedAt).state(of: view.path)
-        if case .server(view.path, _) = late { return reply }
+        if case .server(view.path, _) = late { return marked(reply, for: context) }
         return await self.reply(late, in: view, orElse: reply, for: &context)
     }
 
@@ -65,7 +74,7 @@ extension FileReads {
         switch state {
         case .content(let write):
             guard let shown = await content(of: write, for: context) else { break }
-            return shown
+            return overlay.isChanged(after: write, upstream: view.upstream) ? shown.dirty : shown
         case .collection(let write):
             var head = ResponseHead(status: 200)
             head.show(write)
@@ -90,17 +99,37 @@ extension FileReads {
                 reply.head.fields[.eTag] = cause.sequence > 0 ? LocalETag(sequence: cause.sequence, base: base).fieldValue : cause.etag
             }
             return reply
+        case .unclear: break
         }
-        if let other { return other }
-        return await ownWrites.reads.readServerState(&context)
+        var reply: Reply
+        if let other { reply = other } else { reply = await ownWrites.reads.readServerState(&context) }
+        // What the server has is shown in place of a write whose result is not known.
+        switch state {
+        case .content(let write) where !write.isDelivered: if context.trace.verdict.isFromStore { reply = reply.dirty }
+        case .unclear: reply = reply.dirty
+        case .content, .collection, .absent, .server: break
+        }
+        return marked(reply, for: context)
     }
 
-    /// Returns the content that a write in the outbox holds; nil if it holds none any more.
+    /// Returns the head of the newest stored representation of a file, and its content if that is JSON; nil without one.
+    private func known(for context: RequestContext) async -> (head: ResponseHead, content: [UInt8]?)? {
+        let url = context.request.urlWithoutQuery
+        let copies = try? await ownWrites.cache.copies(ofPath: url, in: StoragePartition.readable(by: context.identity.partition), limit: 8)
+        guard let copy = copies?.first(where: { $0.key.url == url && $0.response.head.status == 200 }) else { return nil }
+        guard MediaType.isJSON(copy.response.head.fields) else { return (copy.response.head, nil) }
+        let content = try? await ownWrites.reads.lookup.content(of: copy, limit: OwnWriteEffects.representationLimit)
+        return (copy.response.head, content)
+    }
+
+    /// Returns the content that a write in the outbox holds; nil if it holds none any more, or cannot be what the server will show.
     private func content(of write: FileWrite, for context: RequestContext) async -> Reply? {
         guard write.sequence > 0, let operation = try? await ownWrites.data.operations(sequences: [write.sequence]).first,
             let bytes = try? ownWrites.data.content(of: operation.body).bytes()
         else { return nil }
         let content = ChunkedUpload.content(of: bytes, operation.request.fields)
+        let known = await known(for: context)
+        guard WrittenContent(operation.request.fields, body: content).mayRepresent(known?.head, content: known?.content) else { return nil }
         var head = ResponseHead(status: 200, fields: operation.request.fields.ofWrittenContent)
         head.fields[.contentType] = head.fields[.contentType] ?? "application/octet-stream"
         head.fields[.eTag] = write.tag
@@ -131,6 +160,15 @@ extension ResponseHead {
         guard !write.isDelivered else { return }
         fields[.rockpoolState] = "pending"
         fields[.cacheControl] = "no-store"
+    }
+}
+
+extension Reply {
+    /// The reply, marked as older than a write of its client.
+    var dirty: Reply {
+        var reply = self
+        reply.head.fields[.rockpoolDirty] = "1"
+        return reply
     }
 }
 

@@ -31,7 +31,8 @@ extension FoldedWrite {
         answer: JSONValue?, isDelivered: Bool, in data: DataStore
     ) {
         let mapped = entityID.flatMap { LocalID($0) }.flatMap { data.localIDs.mapping(of: $0) }
-        var bytes = (try? data.content(of: body).bytes()) ?? []
+        let stored = try? data.content(of: body).bytes()
+        var bytes = stored ?? []
         if !data.localIDs.isEmpty, LocalIDScan.mayOccur(head: request, body: bytes) {
             bytes = (try? data.localIDs.substituted(request, bytes).body) ?? bytes
         }
@@ -39,5 +40,6 @@ extension FoldedWrite {
             sequence: sequence, method: request.method, isItem: !isCreate, id: mapped?.id.text ?? entityID,
             idIsNumber: mapped?.id.isNumber ?? false, contentType: request.fields[.contentType], body: bytes, action: action,
             answer: answer, isDelivered: isDelivered)
+        isUnreadable = stored == nil
     }
 }

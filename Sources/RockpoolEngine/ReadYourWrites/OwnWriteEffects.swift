@@ -88,16 +88,21 @@ final class OwnWriteEffects: Sendable {
         guard let first = effects.first else { return }
         let readable = StoragePartition.readable(by: first.partition)
         var (items, lists): ([String: [CacheEntry]], [String: [CacheEntry]]) = ([:], [:])
-        for url in effects.flatMap(\.places.items) { items[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
+        func copies(of url: String) async throws -> [CacheEntry] {
+            try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)
+                .filter { Vary.isOfSender($0.response, of: first.write.request) }
+        }
+        for url in effects.flatMap(\.places.items) { items[url] = try await copies(of: url) }
         let listURLs = OrderedSet(effects.flatMap(\.places.lists))
-        for url in listURLs { lists[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
+        for url in listURLs { lists[url] = try await copies(of: url) }
         var members: [String] = []
-        for list in listURLs where first.places.isCollectionWide && !list.hasSuffix("/") {
-            members =
-                try await cache.urls(prefix: list + "/", in: .own(first.partition)) + cache.urls(prefix: list + "/", in: .shared)
+        let trees = listURLs.filter { first.places.isCollectionWide && !$0.hasSuffix("/") }.map { $0 + "/" } + first.places.trees
+        for tree in trees {
+            members += try await cache.urls(prefix: tree, in: .own(first.partition)) + cache.urls(prefix: tree, in: .shared)
         }
         let places = effects.flatMap { $0.places.items + $0.places.lists + $0.places.others }
         try await cache.markOwnWrite(urls: Array(OrderedSet(places + members)), partitions: readable, at: now())
+        try await cache.markNearOwnWrite(urls: first.places.near(in: active.routes), partitions: readable, at: now())
         guard first.write.outcome != .partial, first.plan.policy == .offlineFirst, first.plan.store != .never else { return }
         guard let resource = first.write.entity?.resource else {
             return try await replaceUndeclared(first.write, copies: items[first.write.request.url] ?? [], by: first.writer)
@@ -116,20 +121,24 @@ final class OwnWriteEffects: Sendable {
         let partition: String?
         let sentAt: Timestamp
 
-        var writer: Writer { Writer(partition: .own(partition), sentAt: sentAt) }
+        var writer: Writer { Writer(partition: .own(partition), sentAt: sentAt, selecting: selecting) }
+
+        /// The fields by which the writer's copies are selected, whatever their `Vary`.
+        var selecting: HTTPFields { Vary.selectingFields(write.request.fields.names(of: [.selects]), of: write.request) }
 
         /// True if it may be worked in together with `other`: both change items of a declared resource, as the same client.
         func mayJoin(_ other: Effect) -> Bool {
             [self, other].allSatisfy {
                 $0.write.entity?.resource != nil && !$0.places.isCollectionWide && $0.write.outcome != .partial
                     && $0.plan.policy == .offlineFirst && $0.plan.store != .never
-            } && partition == other.partition
+            } && partition == other.partition && selecting == other.selecting
         }
     }
 
     private struct Writer {
         var partition: StoragePartition
         var sentAt: Timestamp
+        let selecting: HTTPFields
     }
 
     // MARK: a declared resource
@@ -234,6 +243,9 @@ final class OwnWriteEffects: Sendable {
                 try await store(body, from: .answer, at: url, after: write, over: copy, by: writer)
             } else if let body = write.body, write.setsItsBody {
                 let content = ChunkedUpload.content(of: body, write.request.fields)
+                let isJSON = copy.map { MediaType.isJSON($0.response.head.fields) } ?? false
+                let known: [UInt8]? = if isJSON, let copy { try await json(of: copy)?.serialized() } else { nil }
+                guard WrittenContent(write.request.fields, body: content).mayRepresent(copy?.response.head, content: known) else { return }
                 try await store(content, from: .upload, at: url, after: write, over: copy, by: writer)
             }
         case (.applied, .delete), (.absent, _): try await storeAbsence(of: url, by: writer)
@@ -276,7 +288,8 @@ final class OwnWriteEffects: Sendable {
         fields[.lastModified] = write.answer.fields[.lastModified]
         fields[.date] = HTTPDate.format(now())
         var response = StoredResponse(
-            head: ResponseHead(status: 200, fields: fields), requestFields: copy?.response.requestFields ?? [:],
+            head: ImpliedVary.varying(ResponseHead(status: 200, fields: fields), by: writer.selecting.map(\.name)),
+            requestFields: copy?.response.requestFields ?? writer.selecting,
             requestTime: writer.sentAt, responseTime: now(), category: category(of: copy, write.request),
             assignedTTL: copy?.response.assignedTTL)
         // What was read after the write is not folded into again, although both may fall into one millisecond.
@@ -297,7 +310,8 @@ final class OwnWriteEffects: Sendable {
         var fields: HTTPFields = [.contentType: reply.head.fields[.contentType] ?? "application/json"]
         fields[.date] = HTTPDate.format(now())
         var response = StoredResponse(
-            head: ResponseHead(status: 404, fields: fields), requestTime: writer.sentAt, responseTime: now(),
+            head: ImpliedVary.varying(ResponseHead(status: 404, fields: fields), by: writer.selecting.map(\.name)),
+            requestFields: writer.selecting, requestTime: writer.sentAt, responseTime: now(),
             category: category(of: nil, request))
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true

@@ -14,8 +14,12 @@ struct OwnWritePlaces {
     let lists: [String]
     /// True if the write addresses a collection itself and creates nothing.
     let isCollectionWide: Bool
-    /// Further URLs of the exchange: an action's path, the answer's `Content-Location`, the object of an upload.
+    /// Further URLs of the exchange: an action's path, the answer's `Content-Location`, the object of an upload, the destination of a copy.
     let others: [String]
+    /// Prefixes of URLs, each ending in a slash, whose copies are no longer what their validators name.
+    let trees: [String]
+    /// The write, if it is one to an undeclared path; those that list a declared resource are known.
+    private let undeclared: RequestHead?
 
     init(_ write: AnsweredWrite) {
         let (request, origin) = (write.request, write.request.origin.url)
@@ -25,9 +29,14 @@ struct OwnWritePlaces {
             isCollectionWide = false
             items = [request.url]
             lists = []
-            others = [created?.url, Invalidation.uploadedObject(of: request)].compactMap(\.self)
+            let replaced = WebDAVEffect.destination(of: request).map { FilePath($0) }
+            let copied = replaced?.targets.map { origin + $0 } ?? []
+            others = [created?.url, Invalidation.uploadedObject(of: request)].compactMap(\.self) + copied
+            trees = copied.filter { $0.hasSuffix("/") }
+            undeclared = request
             return
         }
+        (trees, undeclared) = ([], nil)
         if let created {
             item = created.url
         } else if entity.isItem {
@@ -41,6 +50,31 @@ struct OwnWritePlaces {
         items = item.map(slash) ?? []
         lists = entity.collection.map { slash(origin + $0) } ?? []
         others = entity.action == nil ? [] : [origin + request.path]
+    }
+
+    /// Returns the URLs that may show or list what a write to an undeclared path has changed: of the paths above it, and of its target without
+    /// query or with the other end. Those of a declared resource are left out, because their copies are bases of writes, and those of buckets,
+    /// because their lists show the write.
+    func near(in routes: RouteTable) -> [String] {
+        guard let request = undeclared else { return [] }
+        let changed = [request.path] + [WebDAVEffect.destination(of: request)].compactMap(\.self)
+        let targets = Set(changed.flatMap { path in Self.spellings(above: path.prefix { $0 != "?" }) }).subtracting([request.target])
+        return targets.map { request.at($0) }.filter { read in
+            let plan = routes.plan(for: read)
+            return plan.entity?.resource == nil && plan.route?.kind != .s3
+        }.map(\.url)
+    }
+
+    /// The path and those above it, each with and without a slash at its end: at most 64.
+    private static func spellings(above path: Substring) -> [String] {
+        var (rest, found) = (path, [String]())
+        while found.count < 128 {
+            while rest.hasSuffix("/") { rest.removeLast() }
+            guard let slash = rest.lastIndex(of: "/") else { break }
+            found += [String(rest), rest + "/"]
+            rest = rest[..<slash]
+        }
+        return found + ["/"]
     }
 }
 

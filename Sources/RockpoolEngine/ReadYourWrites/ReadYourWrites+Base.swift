@@ -106,7 +106,7 @@ extension ReadYourWrites {
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {
-            guard let tag = state.etag.flatMap({ EntityTag($0) }), EntityTag.list(in: condition).contains(where: tag.matchesWeakly) else {
+            guard let tag = state.etag.flatMap({ EntityTag($0) }), EntityTag.list(in: condition).contains(where: tag.names) else {
                 return nil
             }
         }

@@ -49,7 +49,7 @@ extension ReadYourWrites {
         } else if let file = await FileReads(ownWrites: self).read(&context) {
             reply = file
         } else {
-            reply = await reads.readServerState(&context)
+            reply = FileReads(ownWrites: self).marked(await reads.readServerState(&context), for: context)
             if let (listed, trace) = await listedReply(insteadOf: &reply, context.trace, for: context) {
                 (reply, context.trace) = (context.conditional(listed), trace)
             }
@@ -89,7 +89,8 @@ extension ReadYourWrites {
         let writes = await foldedWrites(in: view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
         guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         if view.entityID != nil {
-            return item(ItemFold.fold(base.value, with: writes, resource: view.resource), base: base, writes: writes, for: context)
+            let outcome = ItemFold.fold(base.value, with: writes, resource: view.resource)
+            return item(outcome, in: view, base: base, writes: writes, for: context)
         }
         guard let value = base.value else { return unfolded(base, for: context) }
         let fold = CollectionFold.fold(value, query: view.key(for: context).query, with: writes, resource: view.resource)
@@ -211,12 +212,16 @@ extension ReadYourWrites {
     // MARK: the reply
 
     private func item(
-        _ outcome: ItemFold.Outcome, base: ServerState, writes: [FoldedWrite], for context: RequestContext
+        _ outcome: ItemFold.Outcome, in view: OverlayScope, base: ServerState, writes: [FoldedWrite], for context: RequestContext
     ) -> Reply {
+        let versioned = { (value: JSONValue, last: Int64) in
+            guard writes.contains(where: { !$0.isDelivered }) else { return value }
+            return LocalVersions(view.resource).shown(value, after: last, etag: base.reply?.representationTag)
+        }
         switch outcome {
         case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(for: context)
         case .present(let value, let last, _):
-            let representation = FoldedReads.Representation(value, last: last, isDirty: false, writes: writes)
+            let representation = FoldedReads.Representation(versioned(value, last), last: last, isDirty: false, writes: writes)
             return shown(representation, over: base.reply, for: context)
         case .dirty(let value, let last, _):
             guard let value = value ?? base.value else { return unfolded(base, for: context) }
@@ -232,7 +237,7 @@ extension ReadYourWrites {
 
     private func shown(_ representation: FoldedReads.Representation, over base: Reply?, for context: RequestContext) -> Reply {
         var head = base.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
-        let etag = base.flatMap { $0.isWholeJSON ? $0.head.fields[.eTag].flatMap { EntityTag($0) } : nil }
+        let etag = base?.representationTag
         let ofOtherBody = [HTTPField.Name.lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .age]
         for name in ofOtherBody + HTTPField.Name.digests { head.fields[name] = nil }
         head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
@@ -286,6 +291,11 @@ extension Reply {
         head.status == 200 && MediaType.isJSON(head.fields)
             && (!head.fields.contains(.contentEncoding) || ContentCoding.canBeDecoded(head))
     }
+}
+
+extension Reply {
+    /// The tag of a representation that can be folded; nil without one.
+    fileprivate var representationTag: EntityTag? { isWholeJSON ? head.fields[.eTag].flatMap { EntityTag($0) } : nil }
 }
 
 extension OverlayScope {

@@ -53,7 +53,8 @@ package final class RelayedWrite: Sendable {
     package func isAnswered(by head: ResponseHead) -> Bool {
         guard let places = rule.places, !head.fields.contains(.location),
             CacheGroups.invalidated(by: head, to: rule.passed.received).isEmpty,
-            writes.cache.invalidateAbsent(places)
+            writes.cache.invalidateAbsent(
+                places, near: rule.near, partitions: StoragePartition.readable(by: rule.passed.identity.partition))
         else { return false }
         writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
         end()
@@ -93,6 +94,9 @@ package final class RelayedWrite: Sendable {
         context.trace.identity = rule.passed.identity
         defer { trace = context.trace }
         var write = received
+        if write.operation.principal == nil {
+            write.operation.request.fields[.rockpoolClient] = exchange.clientAddress.isEmpty ? nil : exchange.clientAddress
+        }
         let whole = Spool.Whole(body)
         do {
             return try await writes.send(&write, body: whole, context: &context, upstream: rule.passed.upstream)

@@ -61,9 +61,11 @@ extension Relays {
             }
             return
         }
+        let near = OwnWritePlaces(
+            AnsweredWrite(request: passed.received, body: nil, answer: reply.head, answerBody: nil, entity: passed.plan.entity))
         let rule = WriteRule(
-            passed, as: plain, isLocalClient: exchange.isLocalClient, trace: reply.trace, places: places(of: passed), validity: validity,
-            now: now())
+            passed, as: plain, isLocalClient: exchange.isLocalClient, trace: reply.trace, places: places(of: passed),
+            near: near.near(in: active.routes), validity: validity, now: now())
         writeRules.keep(rule, as: hash, at: now())
     }
 

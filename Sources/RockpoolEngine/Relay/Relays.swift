@@ -68,7 +68,7 @@ package final class Relays: Sendable {
     /// True if queued writes may affect what a request reads.
     private func isOverlaid(_ plan: RoutePlan, at target: String) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
-        return overlay.files.covers(upstream: upstream) && overlay.files.covers(upstream: upstream, path: FilePath(target))
+        return overlay.files.covers(upstream: upstream, path: FilePath(target))
             || plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
     }
 
@@ -91,7 +91,9 @@ package final class Relays: Sendable {
         if let plain = exchange.plainWrite, let passed = reply.passedWrite {
             return learnWrite(passed, of: exchange, as: plain, reply, since: moment)
         }
-        guard let plain = exchange.plain, let passed = reply.passed, mayRelay(passed, of: exchange) else { return }
+        guard let plain = exchange.plain, let passed = reply.passed, !passed.identity.isFormer, mayRelay(passed, of: exchange) else {
+            return
+        }
         if passed.isStored { return learnFirstRead(passed, of: exchange, as: plain, reply, since: moment) }
         let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
         let (head, listener) = (plain.head, plain.arrival.listener)

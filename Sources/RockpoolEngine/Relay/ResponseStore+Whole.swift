@@ -9,6 +9,7 @@ extension ResponseStore {
         let response: StoredResponse
         let key: CacheKey
         let category: CacheCategory
+        let watch: EchoWatch?
     }
 
     /// Decides about a response to a read of which nothing is stored; nil if it is not stored, or if that takes more than the response.
@@ -26,7 +27,8 @@ extension ResponseStore {
             return nil
         }
         let response = response(with: head, plan: storage, category: category, sentAt: sentAt, receivedAt: receivedAt, for: context)
-        return Copy(response: response, key: key, category: category)
+        let watch = EchoWatch(context.request, answeredBy: response.head)
+        return Copy(response: response, key: key, category: category, watch: watch)
     }
 
     /// Stores `copy` with its body. False if the store has no room for it.
@@ -35,6 +37,7 @@ extension ResponseStore {
         guard await portal.isConfirmed(plan: plan, since: sentAt - UpstreamClient.confirmedForCopies), !portal.isDoubted(plan: plan) else {
             return true
         }
+        copy.watch?.read(body)
         let length = Int64(body.readableBytes)
         let writer = await cache.beginWrite(expectedLength: length, category: copy.category, for: copy.key)
         do {
@@ -43,7 +46,8 @@ extension ResponseStore {
                 return false
             }
             let groups = CacheGroups.all(in: copy.response.head.fields)
-            _ = try await cache.commit(writer, key: copy.key, response: copy.response, groups: groups, mayLinger: true)
+            _ = try await cache.commit(
+                writer, key: copy.key, response: varying(copy.response, by: copy.watch), groups: groups, mayLinger: true)
         } catch {
             logger.notStored(error)
         }

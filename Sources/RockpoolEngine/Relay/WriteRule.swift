@@ -20,6 +20,8 @@ final class WriteRule: Sendable {
     private let lines: ByteBuffer
     /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
     let places: [String]?
+    /// What an answer makes older than a write nearby.
+    let near: [String]
     /// True if a second effect of a write is harmless, or prevented by its key.
     let isRepeatable: Bool
     private let learned: Mutex<(templates: [RelayTemplate], validity: RelayRule.Validity, usedAt: Timestamp)>
@@ -27,12 +29,14 @@ final class WriteRule: Sendable {
     /// Maximum number of kinds of responses; beyond it the oldest is forgotten.
     private static let kindLimit = 4
 
-    /// - Parameter places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
+    /// - Parameters:
+    ///   - places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
+    ///   - near: what an answer makes older than a write nearby.
     init(
         _ passed: PassedWrite, as plain: PlainWriteCopy, isLocalClient: Bool, trace: Trace, places: [String]?,
-        validity: RelayRule.Validity, now: Timestamp
+        near: [String], validity: RelayRule.Validity, now: Timestamp
     ) {
-        (self.passed, self.isLocalClient, self.places) = (passed, isLocalClient, places)
+        (self.passed, self.isLocalClient, self.places, self.near) = (passed, isLocalClient, places, near)
         var request = passed.request
         request.head = passed.unkeyed
         basis = RelayBasis(request, plan: passed.plan, trace: trace)

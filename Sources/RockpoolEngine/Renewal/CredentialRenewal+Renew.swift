@@ -5,28 +5,51 @@ import Logging
 import NIOCore
 package import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 extension CredentialRenewal {
-    /// Records the proof of a credential if the response is a 2xx or a 304 (docs/reference/behaviour.md#identity), and resumes operations
-    /// that waited for it.
+    /// Records what an answer says about the credential of its request (docs/security-model.md#proof), and resumes operations that waited
+    /// for it.
     ///
     /// Called for every response of an upstream, live or during replay; a response that may come from a portal proves nothing.
-    package func prove(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, at upstream: Upstream?) async {
-        guard let upstream, let principal = identity.principal else { return }
-        guard CredentialProof.isGiven(by: answer, to: request) else {
-            // Only the site itself knows the names of its cookies.
-            return await credentials.follow(identity, by: answer, to: request, rule: upstream.identity)
+    /// - Parameter hasBody: true if the request has content.
+    package func heed(
+        _ answer: ResponseHead, to request: RequestHead, hasBody: Bool, by identity: Identity, at upstream: Upstream?
+    ) async {
+        guard let upstream else { return }
+        let asking = AskingFields(request, named: upstream.identity.fieldName)
+        let verdict = places.withLock { places in
+            // An answer is no evidence of itself.
+            defer { places.note(answer, to: request, asking: asking) }
+            guard identity.principal != nil else { return CredentialVerdict.nothing }
+            return CredentialVerdict(answer, to: request, asking: asking, hasBody: hasBody, places: places)
         }
+        guard let principal = identity.principal else { return }
+        switch verdict {
+        case .proved: await prove(identity, of: request, at: upstream)
+        case .accepted:
+            renewals.accepted(credentials.resolved(principal))
+            if credentials.accept(identity, at: upstream) { tellCredential(of: credentials.resolved(principal)) }
+        case .nothing: break
+        }
+        // Only the site itself knows the names of its cookies.
+        if let session = await credentials.follow(identity, by: answer, to: request, rule: upstream.identity) {
+            notifier.inbox.put(.proved(principal: session))
+            await recall(principal: session)
+            tellCredential(of: session)
+        }
+    }
+
+    /// Records that a credential is what it claims to be.
+    private func prove(_ identity: Identity, of request: RequestHead, at upstream: Upstream) async {
         let isNews = await credentials.prove(identity, of: request, at: upstream)
-        await credentials.follow(identity, by: answer, to: request, rule: upstream.identity)
-        let proved = credentials.resolved(principal)
+        guard let before = identity.principal, let proved = credentials.current(identity).principal else { return }
         renewals.accepted(proved)
         await noteProof(of: proved, at: upstream, isNews: isNews)
-        if isNews {
-            notifier.inbox.put(.proved(principal: proved))
-            if proved != principal { await recall(principal: proved) }
-            tellCredential(of: proved)
-        }
+        guard isNews else { return }
+        notifier.inbox.put(.proved(principal: proved))
+        if proved != before { await recall(principal: proved) }
+        tellCredential(of: proved)
     }
 
     private func tellCredential(of principal: String) {
@@ -142,19 +165,19 @@ extension CredentialRenewal {
             answer.body = BodyPipe(whole: bytes)
             let content = bytes.decoded(of: answer.head, upTo: RefreshRecipe.answerLimit) ?? bytes
             if let tokens = recipe.tokens(in: answer.head, body: Array(content.readableBytesView)) {
-                await learn(tokens, given: answer.head, to: context.request, upstream: upstream)
+                await learn(tokens, givenTo: context.request, upstream: upstream)
             }
         } catch { answer.body = BodyPipe(broken: error) }
         return answer
     }
 
-    /// Records issued tokens. A token that the upstream has issued is proved as if the upstream had accepted it.
-    private func learn(_ tokens: IssuedTokens, given answer: ResponseHead, to request: RequestHead, upstream: Upstream) async {
+    /// Records issued tokens. A token that the upstream has issued is proved: it is no client's claim.
+    private func learn(_ tokens: IssuedTokens, givenTo request: RequestHead, upstream: Upstream) async {
         if case .cookie = upstream.identity { return }
         var request = request
         request.fields[.authorization] = tokens.authorization
         let identity = credentials.identity(of: request, rule: upstream.identity)
-        await prove(identity, by: answer, to: request, at: upstream)
+        await prove(identity, of: request, at: upstream)
         if let token = tokens.refresh, let principal = identity.principal {
             renewals.learn(token, of: credentials.resolved(principal))
         }

@@ -2,6 +2,7 @@
 import Logging
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// Proofs, refreshes and the shares that follow from them.
 package final class CredentialRenewal: Sendable {
@@ -17,6 +18,8 @@ package final class CredentialRenewal: Sendable {
     let now: @Sendable () -> Timestamp
     /// Refresh tokens that clients received, and refreshes in progress.
     let renewals = Renewals()
+    /// What answers have shown of who may read where.
+    let places = Mutex(PlaceAccess())
 
     init(
         credentials: Credentials, data: DataStore, reachability: ReachabilityTable, upstreams: UpstreamClient, notifier: OutboxNotifier,

@@ -113,7 +113,7 @@ package final class ConflictResolutionService: Service {
                 acceptedAt: operation.acceptedAt)
             met.mayMeetOwnAction = try await data.followsUnseenAction(operation)
             switch await outbound.look(at: path, of: operation, like: bare.head, upstream: upstream) {
-            case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
+            case .shown(let theirs, let skew): (met.theirs, met.clockSkew, met.readAt) = (theirs, skew, commands.now() + skew)
             case .refused(let status) where path != nil && Self.mayPass(status): return false
             // The upstream will not show the entity, so a person decides without theirs.
             case .refused: met.resource.conflict = .ask
@@ -127,8 +127,12 @@ package final class ConflictResolutionService: Service {
             return true
         } catch DataStoreError.illegal {
             return true  // a person's command changed it meanwhile
-        } catch is DispatchBlocked {
-            return false
+        } catch let blocked as DispatchBlocked {
+            guard blocked.disposition.state == .dead,
+                let moved = try? await data.move(id: id, by: blocked.disposition, from: [.conflicted], now: commands.now())
+            else { return false }
+            commands.notifier.tell(moved)
+            return true
         } catch {
             logger.failed("the conflict of \(id) cannot be looked at", error: error)
             return false

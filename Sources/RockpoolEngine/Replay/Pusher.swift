@@ -21,6 +21,8 @@ final class Pusher: Sendable {
     struct Outcome: Sendable {
         /// New states by operation id; operations that were not sent are missing.
         var states: [String: OperationState] = [:]
+        /// What the answers say about the route, by operation id.
+        var signs: [String: RouteSign] = [:]
         /// Until when the upstream pauses (429, 503).
         var pauseUntil: Timestamp?
     }
@@ -180,6 +182,7 @@ final class Pusher: Sendable {
             change.mapping = await outbound.reads.lookup.created(
                 by: head, json: try? JSONValue.parse(answer), to: operation.request, resource: resource, partition: operation.principal)
         }
+        result.signs[operation.id] = RouteSign(outcome, body: answer, disposition: change)
         do {
             let finished = try await notifier.effectsUnderWay.during(operation) {
                 let finished = try await data.finish(

@@ -23,8 +23,8 @@ extension Replayer {
     private func effect(of operation: QueuedWrite) async -> (ObservedEffect, OperationResult?) {
         guard let upstream = active.routes.upstream(named: operation.upstream),
             let outgoing = try? await outbound.outgoing(operation, to: upstream),
-            let resource = outgoing.resource, let content = try? data.content(of: operation.body),
-            let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
+            let resource = outgoing.resource, let sent = try? outgoing.body.inMemory ?? outbound.bytes(of: operation),
+            let search = EffectProbe(outgoing.head, body: sent, resource: resource)
         else { return (.unknown, nil) }
         let known = operation.localID == nil ? [] : await itemsBefore.ids(for: operation, as: outgoing.head)
         var question = search.question

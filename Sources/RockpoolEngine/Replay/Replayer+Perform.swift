@@ -30,12 +30,18 @@ extension Replayer {
             return try await work()
         } catch DataStoreError.illegal {
             // A person's command changed it meanwhile.
-            if let now = try? await known(id) { return .settled(OperationSummary(now)) }
+            if let now = try? await known(id) { return .settled(active.summary(of: now)) }
             return .failed(sequence: sequence)
         } catch {
             logger.failed("replay: \(what) \(id)", error: error)
-            return .failed(sequence: sequence)
+            return Self.event(of: error, sequence: sequence)
         }
+    }
+
+    /// What the error of the store means for an operation.
+    private static func event(of error: any Error, sequence: Int64) -> ReplayMachine.Event {
+        if case DataStoreError.refused = error { return .refused(sequence: sequence) }
+        return .failed(sequence: sequence)
     }
 
     func known(_ id: String) async throws -> QueuedWrite {
@@ -46,7 +52,7 @@ extension Replayer {
     /// Publishes the operation's new state to all listeners except the replayer.
     private func told(_ operation: QueuedWrite) -> OperationSummary {
         notifier.tell(operation, toReplayer: false)
-        return OperationSummary(operation)
+        return active.summary(of: operation)
     }
 
     /// Moves an operation; the effect of a write that the upstream shows to be delivered is noted before that is published.
@@ -107,7 +113,7 @@ extension Replayer {
             logger.failed("replay of \(id): its outcome could not be recorded", error: error)
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now())
             guard let moved = try? await data.move(id: id, by: lost, from: [.inflight], now: now()) else {
-                return .failed(sequence: sequence)
+                return Self.event(of: error, sequence: sequence)
             }
             return .settled(told(moved))
         }
@@ -124,6 +130,7 @@ extension Replayer {
         await lostAnswers.complete(&write, of: operation, sending: sending, mapping: mapping)
         let identity = credentials.identity(of: head, rule: upstream.identity)
         await effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? now())
+        if operation.state == .delivered { await notifier.learnReply(result, to: operation) }
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)
         }
@@ -140,7 +147,8 @@ extension Replayer {
         let own = operation.ownCookies(at: upstream)
         // Its own cookies replace no newer ones.
         if change.state == .delivered, own == nil || !credentials.isProved(principal) {
-            await renewal.prove(credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
+            let identity = credentials.identity(of: head, rule: upstream.identity)
+            await renewal.heed(answer, to: head, hasBody: true, by: identity, at: upstream)
         }
         // The next attempt has the newest cookies of its identity.
         if let own, Self.refusesCredential(answer) || change.reason == .auth { credentials.forgetBeside(own) }

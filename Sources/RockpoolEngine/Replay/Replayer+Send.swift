@@ -13,7 +13,7 @@ extension Replayer {
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
-            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
+            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(active.summary(of: now))
         }
         FailPoint.leaseCommitted.reached()
         attempts.withLock { $0[id] = SentAttempt() }
@@ -40,11 +40,8 @@ extension Replayer {
         }
         let sentAt = now()
         let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
-        var (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
+        let (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
         if let span { traces.end(span, outcome, at: now()) }
-        if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
-            (outcome, received) = (.failed(.unconfirmed), [])
-        }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
         attempt.sentAt = sentAt
         attempt.before = before
@@ -88,6 +85,7 @@ extension Replayer {
         let head = outgoing.head
         guard let resource = outgoing.resource, !head.isConditional, [.put, .patch, .delete].contains(head.method),
             let (base, isAnswer) = try await known(of: operation, resource: resource),
+            // A body in a file is too large to carry a version that is looked for.
             ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource: resource, isAnswer: isAnswer)
         else { return .clear }
         switch await outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
@@ -161,7 +159,7 @@ extension Replayer {
         for turn in 0... {
             do throws(TransferFailure) {
                 let request = head
-                let answer = try await underLease(of: data, for: [sequence]) { () throws(TransferFailure) in
+                var answer = try await underLease(of: data, for: [sequence]) { () throws(TransferFailure) in
                     try await self.upstreams.send(
                         request, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection, isPaid: true)
                 }
@@ -170,11 +168,14 @@ extension Replayer {
                     answer.body.abandon()
                     throw failure
                 }
-                let (answered, body) = await answer.beginning()
-                guard turn < Self.redirectLimit, let target = answered.sameRequestElsewhere(from: head) else {
-                    return (.answered(answered), body, answer.wire)
+                if turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) {
+                    _ = await answer.beginning()
+                    head.target = target
+                    continue
                 }
-                head.target = target
+                try await upstreams.checkOwn(&answer, to: request, upstream: upstream, isLive: false)
+                let (answered, body) = await answer.beginning()
+                return (.answered(answered), body, answer.wire)
             } catch {
                 return (.failed(error), [], error.wire)
             }

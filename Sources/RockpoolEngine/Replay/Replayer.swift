@@ -1,4 +1,5 @@
 // Sends queued writes when their upstream is reachable: the shell around `ReplayMachine` (docs/outbox.md#wire-rule, docs/outbox.md#lanes).
+import HTTPTypes
 import Logging
 import RockpoolCore
 import RockpoolStore
@@ -33,6 +34,8 @@ package final class Replayer: Service {
     let now: @Sendable () -> Timestamp
     private let machine: Mutex<ReplayMachine>
     private let pusher: Pusher
+    /// `RouteTable.strictRoutes` when the operations were read.
+    private let strictRoutes = Mutex<[String: [String]]>([:])
     let startedAt: Timestamp
     /// Sendings that are not recorded yet, by operation id.
     let attempts = Mutex<[String: SentAttempt]>([:])
@@ -114,14 +117,15 @@ package final class Replayer: Service {
             while !Task.isCancelled {
                 let version = self.events.version
                 let isStopping = Task.isShuttingDownGracefully
+                let again = await readAfterChange()
                 // Events from outside come first: they are older than the results of our own actions, or the next lease detects the change.
-                for work in gathered(step(news() + events, isStopping: isStopping)) {
+                for work in gathered(step(news() + again + events, isStopping: isStopping)) {
                     running += 1
                     group.addTask { .done(await self.perform(work)) }
                 }
                 for id in machine.withLock({ $0.takeMissed() }) {
                     running += 1
-                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.changed(OperationSummary($0))] } ?? []) }
+                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.changed(self.active.summary(of: $0))] } ?? []) }
                 }
                 if running == 0, untilIdle || isStopping { break }
                 if !untilIdle, !isWatching {
@@ -156,7 +160,7 @@ package final class Replayer: Service {
         machine.withLock { $0.forgetOperations() }
         do {
             notifier.adoptHosts(of: try await data.openOrigins())
-            let open: [OperationSummary] = try await data.reduceOpen(into: []) { open, operation, _ in open.append(operation) }
+            let open = try await openOperations()
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
             let held = try await data.endedInDoubt(since: now() - longest).compactMap { operation in
                 notifier.laneHold(after: operation).map {
@@ -177,6 +181,23 @@ package final class Replayer: Service {
         }
     }
 
+    /// Reads every open operation, with what its route says of it.
+    private func openOperations() async throws -> [OperationSummary] {
+        let routes = active.routes
+        strictRoutes.withLock { $0 = routes.strictRoutes }
+        return try await data.reduceOpen(into: []) { open, operation, _, target in
+            var operation = operation
+            routes.complete(&operation, target: target)
+            open.append(operation)
+        }
+    }
+
+    /// Returns the open operations if a change of the configuration gives some of them another place in their lanes.
+    private func readAfterChange() async -> [ReplayMachine.Event] {
+        guard strictRoutes.withLock({ $0 }) != active.routes.strictRoutes else { return [] }
+        return (try? await openOperations())?.map { .changed($0) } ?? []
+    }
+
     /// Returns the events from outside since the last step, and the reachability of the upstreams.
     private func news() -> [ReplayMachine.Event] {
         let reachable = active.routes.upstreams.map { upstream in
@@ -192,11 +213,15 @@ package final class Replayer: Service {
     private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
         let now = self.now()
         let (contexts, duty) = (contexts, duty)
-        let actions = machine.withLock { machine in
+        let (actions, begun) = machine.withLock { machine in
             machine.reconfigure(contexts)
             let actions = events.flatMap { machine.step(duty.located($0), now: now, random: .random(in: 0..<1)) }
-            notifier.pauses.replace(by: machine.pauses)
-            return actions
+            return (actions, notifier.pauses.replace(by: machine))
+        }
+        for paused in begun {
+            logger.warning(
+                "the queue of a route pauses: its writes are refused one like the other",
+                metadata: ["upstream": "\(paused.upstream)", "route": "\(paused.pause.route)", "cause": "\(paused.pause.cause)"])
         }
         // While stopping, only the operations that were sent are finished.
         guard isStopping else { return actions }
@@ -233,8 +258,15 @@ package final class Replayer: Service {
             let pause = outcome.pauseUntil.map { ReplayMachine.Event.paused(upstream: batch.upstream.name, until: $0) }
             var events = pause.map { [$0] } ?? []
             for operation in batch.operations {
+                guard let sign = outcome.signs[operation.id] else { continue }
+                events.append(
+                    .answered(
+                        upstream: operation.upstream, route: operation.watchedRoute, client: operation.client, sign,
+                        sequence: operation.sequence))
+            }
+            for operation in batch.operations {
                 let now = try? await data.operation(id: operation.id)
-                events.append(now.map { .settled(OperationSummary($0)) } ?? .failed(sequence: operation.sequence))
+                events.append(now.map { .settled(active.summary(of: $0)) } ?? .failed(sequence: operation.sequence))
             }
             return events
         }

@@ -62,6 +62,18 @@ extension Replayer {
         var write = AnsweredWrite(request: head, body: attempt.body, answer: result.head, answerBody: result.body)
         let plan = active.routes.plan(for: head)
         (write.entity, write.success) = (plan.entity, plan.success)
-        return AnswerReading(success: plan.success, isForeign: write.isForeign, isLogout: plan.route?.logout == true)
+        var reading = AnswerReading(success: plan.success, isForeign: write.isForeign, isLogout: plan.route?.logout == true)
+        reading.isJudged = true
+        reading.namesEntity = names(plan.entity?.resource, in: result.head, to: head)
+        return reading
+    }
+
+    /// True if a redirect leads to an item or a collection of a declared resource.
+    private func names(_ resource: Resource?, in answer: ResponseHead, to request: RequestHead) -> Bool {
+        guard let resource, let location = answer.fields[.location],
+            case .sameOrigin(let target) = RedirectTarget(location, from: request)
+        else { return false }
+        let shown = RequestHead(method: .get, origin: request.origin, target: target, fields: [:])
+        return active.routes.plan(for: shown).entity?.resource == resource
     }
 }

@@ -1,5 +1,6 @@
 // A request as the engine receives it, and the reply to it (docs/architecture.md#vocabulary, docs/architecture.md#journeys).
 package import HTTPTypes
+import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
@@ -17,6 +18,12 @@ package struct Exchange: Sendable {
     package var gateway: GatewayAddress?
     /// True for a client on this machine. Other clients may not reach services that listen on loopback only.
     package var isLocalClient: Bool
+    /// The client, as the limits tell clients apart; nil where nothing is shared.
+    package var account: ClientAccount?
+    /// The bytes of its body that are kept until its end.
+    var held: HeldBytes
+    /// The IP address of the client of a write; empty for a read, and where it is not known.
+    package var clientAddress = ""
     /// True if another gateway of the site asks: it gets the server's state, and no further gateway is asked.
     var isFromGateway = false
     /// Fields about the client that are sent with the request, and are no part of it for the cache and the outbox.
@@ -38,8 +45,10 @@ package struct Exchange: Sendable {
 
     package init(
         request: RequestHead, body: BodyPipe? = nil, bodyLength: Int64? = nil, client: String = "", isLocalClient: Bool = true,
-        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+        account: ClientAccount? = nil, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
     ) {
+        self.account = account
+        held = body == nil ? .none : HeldBytes(of: account?.memory ?? .own)
         self.request = request
         self.body = body
         self.bodyLength = bodyLength
@@ -50,6 +59,32 @@ package struct Exchange: Sendable {
 }
 
 extension Exchange {
+    /// Reads the body into the memory that its client may have.
+    /// - Returns: the body; nil if it has more than `limit` bytes, and where there is none.
+    /// - Throws: the failure that interrupted it; `noRoom` where the client has more in memory than it may.
+    func collected(upTo limit: Int) async throws(TransferFailure) -> ByteBuffer? {
+        guard let body else { return nil }
+        var bytes = ByteBuffer()
+        while var chunk = try await body.next() {
+            guard held.take(chunk.readableBytes) else {
+                body.abandon()
+                throw .noRoom
+            }
+            bytes.writeBuffer(&chunk)
+            if bytes.readableBytes > limit {
+                body.putBack(bytes)
+                held.release()
+                return nil
+            }
+        }
+        return bytes
+    }
+
+    /// The refusal of a request whose body could not be read whole.
+    static func problem(after failure: TransferFailure) -> Problem {
+        failure == .noRoom ? Problem(Refusal.busy) : Problem(.badRequest, detail: "the body broke off: \(failure.detail)")
+    }
+
     /// Takes the mark of another gateway off the request, so that no origin gets it.
     mutating func takeGatewayMark() {
         guard request.fields.contains(.rockpoolPeer) else { return }
@@ -57,21 +92,22 @@ extension Exchange {
         isFromGateway = true
     }
 
-    /// Verifies the signature of a request whose upstream has a key of its own (docs/reference/configuration.md#upstreams, `sign`).
-    /// - Returns: False if the request claims this key and was not signed with it.
-    mutating func verify(for upstream: Upstream?) -> Bool {
+    /// Verifies the signature of a request whose upstream has a key of its own (docs/reference/configuration.md#upstreams, `sign`), and takes
+    /// the key where it gives a right to it.
+    /// - Returns: The reason why a request that claims this key does not get it; else nil.
+    mutating func verify(for upstream: Upstream?, at moment: Timestamp) -> SigV4Signer.Doubt? {
         guard let rule = upstream?.sign?.sigV4, let signed = SignedRequest(request), signed.scheme == .sigV4, signed.keyID == rule.keyID
-        else { return true }
-        guard let key = try? SigV4Signer(rule) else { return false }
+        else { return nil }
+        guard let key = try? SigV4Signer(rule) else { return .wrong }
         let names = [
             gateway.map { String($0.authority) }, request.fields[.hostField], request.origin.authority, request.origin.hostAndPort,
         ]
         // The SDKs for Go sign the length.
         var received = request
         if let bodyLength { received.fields[.contentLength] = String(bodyLength) }
-        guard names.contains(where: { $0.map { key.verifies(received, authority: $0) } ?? false }) else { return false }
+        if let doubt = key.doubt(of: received, authorities: names.compactMap(\.self), at: moment) { return doubt }
         signer = key
-        return true
+        return nil
     }
 
     /// The head with a signature of this moment, where the exchange has a key.
@@ -87,4 +123,9 @@ extension Exchange {
         for field in forwarded { head.fields.append(field) }
         return head
     }
+}
+
+extension TransferFailure {
+    /// The client has more in memory than it may.
+    static let noRoom = TransferFailure(kind: .cancelled, sent: .no, detail: "no room for the body in memory")
 }

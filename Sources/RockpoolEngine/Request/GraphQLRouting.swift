@@ -24,7 +24,7 @@ final class GraphQLRouting: Sendable {
         _ exchange: inout Exchange, plan: inout RoutePlan, routes: RouteTable, isReachable: Bool
     ) async throws(TransferFailure) -> KeyingBody? {
         guard exchange.request.method == .post, !plan.isWrite else { return nil }
-        guard var bytes = try await Self.whole(&exchange) else {
+        guard var bytes = try await Self.whole(exchange) else {
             plan = Self.write(exchange, routes: routes, isQueueable: false)
             return nil
         }
@@ -53,19 +53,11 @@ final class GraphQLRouting: Sendable {
         return plan
     }
 
-    /// Returns the whole body; nil if it is too long. Then `exchange` carries it on.
-    private static func whole(_ exchange: inout Exchange) async throws(TransferFailure) -> ByteBuffer? {
-        guard let body = exchange.body else { return ByteBuffer() }
+    /// Returns the whole body; nil if it is too long. Then it can still be read.
+    private static func whole(_ exchange: Exchange) async throws(TransferFailure) -> ByteBuffer? {
+        guard exchange.body != nil else { return ByteBuffer() }
         if let length = exchange.bodyLength, length > limit.bytes { return nil }
-        var bytes = ByteBuffer()
-        while var chunk = try await body.next() {
-            bytes.writeBuffer(&chunk)
-            guard Int64(bytes.readableBytes) <= limit.bytes else {
-                exchange.body = BodyPipe(bytes, then: body)
-                return nil
-            }
-        }
-        return bytes
+        return try await exchange.collected(upTo: Int(limit.bytes))
     }
 
     /// Returns the kind of a request, and remembers its document.

@@ -9,10 +9,14 @@ struct KeyingBody: Sendable {
     let bytes: ByteBuffer
     let digest: String
 
-    /// The operation of a GraphQL request on a route where POST is a read (`cache: body`), unless the operation is a query; nil otherwise.
-    func graphQLWrite(on plan: RoutePlan) -> GraphQLOperation? {
-        guard plan.route?.cache == .body else { return nil }
-        return GraphQLOperation.of(body: Array(bytes.readableBytesView)).flatMap { $0 == .query ? nil : $0 }
+    /// Recognises a write on a route where POST is a read (`cache: body`, `read: true`): a statement to a database, or a GraphQL operation that
+    /// is no query.
+    /// - Returns: nil for a read; true for a write that may be queued. A query named only by its hash may be a mutation, and is not.
+    func queueableWrite(of request: RequestHead, on plan: RoutePlan) -> Bool? {
+        guard plan.route?.isKeyedByBody == true else { return nil }
+        let body = Array(bytes.readableBytesView)
+        if QueueObstacle.of(request, body: body)?.isFinal == true { return false }
+        return GraphQLOperation.of(body: body).flatMap { $0 == .query ? nil : $0 == .mutation }
     }
 
     /// Returns nil if the body is not part of the key, too long for it, or of unannounced length.
@@ -20,12 +24,10 @@ struct KeyingBody: Sendable {
     /// Throws the failure that interrupted the body.
     static func read(_ exchange: Exchange, plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
         let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
-        let rule = plan.route?.cache ?? .standard
         // A preflight depends on its origin, not on a body.
-        guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil, !exchange.request.isPreflight else {
-            return nil
-        }
-        let bytes = try await exchange.body?.collect(upTo: Int(clamping: length)).bytes ?? ByteBuffer()
+        let obstacle = BodyKey.obstacle(exchange.request.method, isDeclared: plan.route?.isKeyedByBody == true, length: length)
+        guard obstacle == nil, !plan.isWrite, !exchange.request.isPreflight else { return nil }
+        let bytes = try await exchange.collected(upTo: Int(clamping: length)) ?? ByteBuffer()
         return KeyingBody(bytes, for: exchange.request)
     }
 

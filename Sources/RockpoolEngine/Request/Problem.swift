@@ -38,6 +38,7 @@ package struct Problem: Error, Sendable {
         self.status = refusal.status
         self.title = known?.title ?? "Refused"
         self.detail = refusal.detail
+        if known == .busy { retryAfter = 1 }
     }
 
     /// The `Proxy-Status` error of a reply for which no request was sent upstream (RFC 9209 §2.3).

@@ -92,9 +92,13 @@ struct RequestContext: Sendable {
     /// Returns the key shared by requests that one fetch may serve.
     /// - Parameter names: The request fields by which the responses are known to vary.
     func fetchKey(varyingBy names: [HTTPField.Name] = []) -> FetchKey {
+        let names = names + Vary.unkeyedNames(of: request).filter { !names.contains($0) }
         let variant = names.isEmpty ? "" : "\n" + Vary.variantKey(Vary.selectingFields(names, of: request))
-        return FetchKey(base: key(in: .own(identity.partition)), variant: variant)
+        return FetchKey(base: fetchBase, variant: variant)
     }
+
+    /// The key of the request's own responses.
+    var fetchBase: CacheKey { key(in: .own(identity.partition)) }
 
     // MARK: variants
 

@@ -26,6 +26,9 @@ package struct Trace: Sendable {
     /// The outcome, by which the counters count.
     package enum Verdict: String, CaseIterable, Sendable {
         case hit, stale, revalidated, collapsed, miss, pass, queued, refused, failed
+
+        /// True if the reply is a stored response that the upstream was not asked about.
+        var isFromStore: Bool { self == .hit || self == .stale }
     }
 
     package let method: String

@@ -7,9 +7,8 @@ package struct OutboundRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes(ByteBuffer)
-        case file(path: String, length: Int64)
-        /// A sealed body: `read` decrypts any range of it.
-        case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
+        /// A stored body, read anew by each sending.
+        case stored(any BodyReader, length: Int64)
         case stream(BodyPipe, length: Int64?)
 
         var isNone: Bool { if case .none = self { true } else { false } }
@@ -27,6 +26,8 @@ package struct OutboundRequest: Sendable {
     package var parentCredential: ParentCredential?
     /// True if the upstream is declared. Then a response head with lines that end in LF alone is accepted (RFC 9112 §2.2).
     package var isDeclared = false
+    /// The client that it is sent for; nil for Rockpool itself.
+    package var account: ClientAccount?
     /// True if connections to loopback addresses are allowed.
     package var allowsLoopback: Bool
     /// True to open a new connection, so that a stale keep-alive connection cannot lose the response (docs/outbox.md#resend-rule).
@@ -54,4 +55,12 @@ package struct OutboundRequest: Sendable {
         self.interim = interim
         self.measured = measured
     }
+}
+
+/// Reads a stored body once from its start, on one thread.
+package protocol BodyReader: Sendable {
+    /// Returns the next bytes, at most `count`; empty at the end. The last ones are given out only if the whole is intact.
+    mutating func next(_ count: Int) throws(TransferFailure) -> ByteBuffer
+    /// Begins again at the start.
+    mutating func rewind()
 }

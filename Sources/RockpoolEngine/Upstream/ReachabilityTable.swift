@@ -11,9 +11,8 @@ package final class ReachabilityTable: Sendable {
         var machines: [String: Reachability] = [:]
         var network = NetworkSwitch()
         var wanted: [String: Timestamp] = [:]
-        /// When a probe last met the expectation of the upstream, and when one last failed to.
+        /// When a probe last met the expectation of the upstream.
         var met: [String: Timestamp] = [:]
-        var unmet: [String: Timestamp] = [:]
         var doubts = Doubts()
         var bandwidths: [String: Bandwidth] = [:]
         var onChange: (@Sendable (ReachabilityChange) -> Void)?
@@ -69,8 +68,8 @@ package final class ReachabilityTable: Sendable {
             let (before, after, hasChanged) = Self.step(&table.machines.values[index], event, now: now, random: random)
             if hasChanged { changes.wrappingAdd(1, ordering: .releasing) }
             if case .probeAnswered(let verdict) = event {
-                if verdict == .expected { table.met[upstream] = now } else { table.unmet[upstream] = now }
-                table.doubts.settle(upstream, isMet: verdict == .expected)
+                if verdict == .expected { table.met[upstream] = now }
+                table.doubts.settle(upstream, isMet: verdict == .expected, now: now)
             }
             let change = before == after ? nil : ReachabilityChange(upstream: upstream, from: before, to: after)
             return (change, table.onChange)
@@ -90,23 +89,33 @@ package final class ReachabilityTable: Sendable {
         return (before, machine.state, hasChanged)
     }
 
-    /// Requests a probe after a response that resembles a portal's, and records a doubt if the suspicion stands.
-    ///
-    /// - Parameters:
-    ///   - url: URL of the request.
-    ///   - sign: The oddity of the response.
-    ///   - hasExpectation: True if the probe declares expected statuses, so that a portal cannot meet it by any response.
-    /// - Returns: True if the suspicion stands (`Doubts.stands`).
-    package func suspect(_ upstream: String, url: String, sign: String, hasExpectation: Bool, now: Timestamp) -> Bool {
-        let stands = table.withLock { table in
-            table.wanted[upstream] = now
-            let lately = table.unmet[upstream].map { (now - $0).magnitude < Doubts.period } ?? false
-            return table.doubts.stands(
-                .init(upstream: upstream, url: url, sign: sign), hasExpectation: hasExpectation, wasUnmetLately: lately, now: now)
+    /// Records a response that shows a portal's sign. The URL is in doubt; its upstream only if the sign has spread (`Doubts`).
+    /// - Parameter asksProbe: True if a probe can tell something about the response.
+    package func note(
+        _ sighting: Doubts.Sighting, at place: Doubts.Place, hasExpectation: Bool, asksProbe: Bool = true, now: Timestamp
+    ) -> Doubts.Verdict {
+        let verdict = table.withLock { $0.doubts.note(sighting, at: place, hasExpectation: hasExpectation, now: now) }
+        switch verdict {
+        case .believed: break
+        case .doubted: if asksProbe { record(.signSeen, for: place.upstream, now: now) }
+        case .spread:
+            table.withLock { $0.wanted[place.upstream] = now }
+            record(.doubted(detail: sighting.sign), for: place.upstream, now: now)
         }
-        if stands { record(.doubted(detail: sign), for: upstream, now: now) }
-        return stands
+        return verdict
     }
+
+    /// Records an answer that shows the upstream itself; nil for an undeclared host.
+    package func hear(_ upstream: String?, now: Timestamp) {
+        guard let upstream else { return }
+        table.withLock { if $0.machines.keys.contains(upstream) { $0.doubts.hear(upstream, now: now) } }
+    }
+
+    /// True if the upstream itself was heard at `moment` or later.
+    func wasHeard(_ upstream: String, since moment: Timestamp) -> Bool { table.withLock { $0.doubts.wasHeard(upstream, since: moment) } }
+
+    /// Ends the doubt of a place after an answer without a sign.
+    func endDoubt(at place: Doubts.Place) { table.withLock { $0.doubts.end(at: place) } }
 
     /// True if responses from the address of `upstream` are assumed to be its own; always true for an undeclared host.
     package func isTrusted(_ upstream: String?) -> Bool {
@@ -154,7 +163,7 @@ package final class ReachabilityTable: Sendable {
         return true
     }
 
-    /// True if within the last 30 s a request to `upstream` was not permitted, was a trial, or received a suspect response.
+    /// True if within the last 30 s a request to `upstream` was not permitted or was a trial, or its responses were doubted.
     package func wasWantedLately(_ upstream: String, now: Timestamp) -> Bool {
         table.withLock { $0.wanted[upstream].map { now - $0 < .seconds(30) } ?? false }
     }

@@ -28,7 +28,7 @@ extension TransferFailure {
         case .tls: .tls
         case .reset: .reset
         case .firstByteTimeout: .firstByteTimeout
-        case .denied, .cancelled, .unavailable, .idleTimeout, .protocolError, .tooManyInterim: nil
+        case .denied, .cancelled, .damaged, .unavailable, .idleTimeout, .protocolError, .tooManyInterim: nil
         }
     }
 }

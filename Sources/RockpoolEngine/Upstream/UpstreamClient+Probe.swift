@@ -1,6 +1,7 @@
 // Probes an upstream's reachability and authenticity: by the configured probe, otherwise by a HEAD of `/`
 // (docs/reference/behaviour.md#reachability).
 import HTTPTypes
+import NIOCore
 import RockpoolCore
 import Synchronization
 
@@ -35,21 +36,28 @@ extension UpstreamClient {
             let answer = try await origin.send(request)
             // The body is read so that the connection can be reused; a long page, which is no health check, is abandoned.
             _ = try? await answer.body.collect(upTo: .kib(64))
-            let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
-            reachability.record(.probeAnswered(verdict), for: upstream.name, now: now())
+            let verdict = ProbeVerdict.judge(
+                answer.head, to: upstream.probe, origin: upstream.origin, hasBody: answer.hasBody(to: head))
+            reachability.record(.probeAnswered(heeding(verdict, from: upstream)), for: upstream.name, now: now())
         } catch {
             noteKept(after: error, to: upstream.origin)
-            guard let kind = error.reachabilityKind else { return }
-            reachability.record(.probeFailed(kind, detail: error.proxyErrorName), for: upstream.name, now: now())
+            let event = error.reachabilityKind.map { Reachability.Event.probeFailed($0, detail: error.proxyErrorName) }
+            reachability.record(event ?? .probeUndecided, for: upstream.name, now: now())
         }
+    }
+
+    /// The root of many an API redirects to another host, with its documentation: that is no portal's sign while the upstream itself is heard.
+    private func heeding(_ verdict: ProbeVerdict, from upstream: Upstream) -> ProbeVerdict {
+        guard case .captive = verdict, upstream.probe == nil else { return verdict }
+        return reachability.wasHeard(upstream.name, since: now() - Doubts.hearing) ? .expected : verdict
     }
 
     /// The time before a read within which a met expectation suffices to store its response without another probe.
     static let confirmedForCopies = TimeSpan.milliseconds(250)
 
     /// True if a response is confirmed to come from the upstream. If the upstream's probe has an expectation, it must have been met at
-    /// `moment` or later; otherwise the probe is sent now, and must meet it. Called after the response has arrived, with its time of arrival; an earlier `moment` leaves that much time in which a
-    /// portal can appear unnoticed.
+    /// `moment` or later; otherwise the probe is sent now, and must meet it. Called after the response has arrived, with its time of arrival;
+    /// an earlier `moment` leaves that much time in which a portal can appear unnoticed.
     func confirm(_ upstream: Upstream, since moment: Timestamp) async -> Bool {
         guard upstream.hasExpectation, reachability.machine(of: upstream.name)?.mode == .auto else { return true }
         let isMet = { [reachability] in
@@ -66,30 +74,131 @@ extension UpstreamClient {
 }
 
 extension UpstreamClient {
-
-    /// Returns normally if the response to a live write is the upstream's own.
+    /// Returns normally if the answer to a write is taken for the upstream's own (docs/outbox.md#portals).
     ///
-    /// Throws `TransferFailure` otherwise; then the write is queued in the outbox. Without an expectation, a page in place of JSON counts
-    /// as a portal's only if the upstream has answered writes without one before, and never with one; a 511 always counts.
+    /// Throws `TransferFailure` otherwise: with `sent: no` where a portal has answered, and `sent: maybe` where that stays unknown, as after
+    /// a lost answer. A redirect to another host in answer to a live write is its client's to judge, unless a portal is shown.
+    /// - Parameter isLive: True if the client waits for the answer, and sees it.
     func checkOwn(
-        _ answer: OriginReply, to request: RequestHead, upstream: Upstream
+        _ answer: inout OriginReply, to request: RequestHead, upstream: Upstream, isLive: Bool
     ) async throws(TransferFailure) {
-        let oddity = PortalSuspicion.judge(answer.head, toWrite: request)
-        guard await isConfirmed(answer.head, upstream: upstream, isOdd: oddity != nil) else {
+        let suspicion = await answer.suspicion(toWrite: request)
+        do throws(TransferFailure) {
+            if suspicion?.sign == .login { throw portalSeen(detail: suspicion?.detail ?? "", at: upstream) }
+            guard await isConfirmed(answer.head, upstream: upstream, isOdd: suspicion != nil) else { throw .unconfirmed }
+            if upstream.hasExpectation { return }
+            guard let suspicion else {
+                if (200...299).contains(answer.head.status) { writeAnswers.note(upstream.name) }
+                reachability.endDoubt(at: Doubts.Place(of: request, upstream: upstream))
+                return
+            }
+            switch await source(of: suspicion, in: &answer, to: request, upstream: upstream, isLive: isLive) {
+            case .upstream: return
+            case .portal(let detail): throw portalSeen(detail: detail, at: upstream)
+            case .unknown where isLive && !(200...299).contains(answer.head.status): return
+            // The first answers of an upstream say how it answers writes.
+            case .unknown where isLive && !writeAnswers.areKnown(upstream.name): return
+            case .unknown(let detail): throw TransferFailure(kind: .reset, sent: .maybe, detail: detail)
+            }
+        } catch {
             answer.body.abandon()
-            throw .unconfirmed
+            throw error
         }
-        if upstream.hasExpectation { return }
-        guard let oddity else {
-            if (200...299).contains(answer.head.status) { writeAnswers.note(isOdd: false, upstream.name) }
-            return
+    }
+
+    private func portalSeen(detail: String, at upstream: Upstream) -> TransferFailure {
+        reachability.record(.portalSeen(detail: detail), for: upstream.name, now: now())
+        return TransferFailure(kind: .unavailable, sent: .no, detail: detail)
+    }
+
+    /// Decides about an answer with a portal's sign where no expectation can: by reads of the same URL and of one that does not exist, by the
+    /// signs of other URLs, and by a probe.
+    private func source(
+        of suspicion: PortalSuspicion, in answer: inout OriginReply, to request: RequestHead, upstream: Upstream, isLive: Bool
+    ) async -> AnswerSource {
+        for target in [request.target, Self.absentTarget()] {
+            guard let read = await read(target, of: request.origin, upstream: upstream) else { break }
+            if read.isUpstreams { return .upstream }
+            if target != request.target, await answer.isAlike(read.reply, start: read.start) { return .portal(detail: suspicion.detail) }
         }
-        guard answer.head.status == 511 || ((200...299).contains(answer.head.status) && writeAnswers.isOdd(upstream.name)) else {
-            return writeAnswers.note(isOdd: true, upstream.name)
+        let place = Doubts.Place(of: request, upstream: upstream)
+        let sighting = Doubts.Sighting(sign: "\(answer.head.status) \(suspicion.detail)")
+        let verdict = reachability.note(sighting, at: place, hasExpectation: false, now: now())
+        if verdict == .spread { return .portal(detail: suspicion.detail) }
+        await probe(upstream)
+        if let machine = reachability.machine(of: upstream.name), machine.state == .captive {
+            return .portal(detail: machine.lastError ?? suspicion.detail)
         }
-        answer.body.abandon()
-        reachability.record(.portalSeen(detail: oddity), for: upstream.name, now: now())
-        throw TransferFailure(kind: .unavailable, sent: .no, detail: oddity)
+        return verdict == .believed && isLive ? .upstream : .unknown(detail: suspicion.detail)
+    }
+
+    /// A path that no upstream has. What answers it with the page or the redirect that a write got answers everything so.
+    private static func absentTarget() -> String { "/rockpool-absent-\(UInt32.random(in: .min ... .max))" }
+
+    /// Reads a URL without credentials; nil without an answer. `isUpstreams` is true for an answer that no portal gives, as it has just taken
+    /// the write: data, or a refusal.
+    private func read(
+        _ target: String, of origin: OriginAddress, upstream: Upstream
+    ) async -> (reply: OriginReply, start: ByteBuffer, isUpstreams: Bool)? {
+        let head = RequestHead(method: .get, origin: origin, target: target, fields: [.accept: "application/json"])
+        let isUpstreams = { (reply: OriginReply) -> Bool in
+            (400...499).contains(reply.head.status) && reply.head.status != 407
+                || PortalSuspicion.showsUpstream(reply.head, hasBody: reply.hasBody(to: head))
+        }
+        guard let reply = try? await send(head, body: .none, upstream: upstream, forClient: false, isOwn: isUpstreams) else { return nil }
+        let start = try? await reply.body.collect(upTo: OriginReply.comparedLength).bytes
+        return (reply, start ?? ByteBuffer(), isUpstreams(reply))
+    }
+}
+
+extension Doubts.Place {
+    /// The place of the answer to a write.
+    fileprivate init(of write: RequestHead, upstream: Upstream) {
+        self.init(upstream: upstream.name, url: write.url, manner: write.method.rawValue)
+    }
+}
+
+extension OriginReply {
+    /// The number of bytes by which two pages are compared.
+    fileprivate static let comparedLength = Int.kib(64)
+
+    /// True if another reply redirects to the same page, or is a page that begins with the same bytes; `start` are its first ones. The query
+    /// of a portal's page often names the URL that was asked for.
+    fileprivate mutating func isAlike(_ other: OriginReply, start: ByteBuffer) async -> Bool {
+        guard head.status == other.head.status else { return false }
+        if (300...399).contains(head.status) {
+            let pages = [head, other.head].map { $0.fields[.location].map { $0.prefix { $0 != "?" && $0 != "#" } } }
+            return pages[0] == pages[1]
+        }
+        guard PortalSuspicion.isPage(other.head, hasBody: true) else { return false }
+        let source = body
+        var bytes = ByteBuffer()
+        do throws(TransferFailure) {
+            while bytes.readableBytes < Self.comparedLength, var chunk = try await source.next() { bytes.writeBuffer(&chunk) }
+            body = BodyPipe(bytes, then: source)
+            return bytes.readableBytesView.prefix(Self.comparedLength) == start.readableBytesView.prefix(Self.comparedLength)
+        } catch {
+            body = BodyPipe(broken: error)
+            return false
+        }
+    }
+
+    /// The sign of a portal in the answer to a write; nil without one. Where the type alone says that it is a page, the first bytes are
+    /// awaited.
+    fileprivate mutating func suspicion(toWrite request: RequestHead) async -> PortalSuspicion? {
+        guard let suspicion = PortalSuspicion.judge(head, toWrite: request, bodyStart: nil) else { return nil }
+        guard case .page = suspicion.sign else { return suspicion }
+        if !hasBody(to: request) { return nil }
+        if head.fields.contains(.contentEncoding) { return suspicion }
+        let source = body
+        do throws(TransferFailure) {
+            let start = try await source.next()
+            body = start.map { BodyPipe($0, then: source) } ?? BodyPipe(whole: ByteBuffer())
+            return PortalSuspicion.judge(head, toWrite: request, bodyStart: start.map { Array($0.readableBytesView.prefix(256)) } ?? [])
+        } catch {
+            body = BodyPipe(broken: error)
+            return suspicion
+        }
     }
 }
 

@@ -60,9 +60,10 @@ package final class UpstreamClient: Sendable {
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, forClient: Bool = true,
+        mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, account: ClientAccount? = nil,
+        forClient: Bool = true,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
-        isOwn: (ResponseHead) -> Bool = { _ in true }
+        isOwn: (OriginReply) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         let parent = active.configuration.parent(for: head.origin, of: upstream)
         var request = OutboundRequest(
@@ -74,9 +75,9 @@ package final class UpstreamClient: Sendable {
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
         // A queued write keeps these.
-        request.head.fields[.rockpoolCallback] = nil
-        request.head.fields[.rockpoolCredential] = nil
+        for name in HTTPField.Name.keptWithWrites { request.head.fields[name] = nil }
         request.isDeclared = upstream != nil
+        request.account = account
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
         if early?.holdsWrite != true, reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
@@ -93,7 +94,12 @@ package final class UpstreamClient: Sendable {
             // Once more at its end: an answer of a gateway from the time between may lack it.
             if !head.method.isSafe { parents.noteWrite(to: head.origin) }
             budgets.learn(from: reply.head, of: upstream, now: now())
-            if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
+            if isOwn(reply) {
+                reachability.record(.answered, for: upstream?.name, now: now())
+                if PortalSuspicion.showsUpstream(reply.head, hasBody: reply.hasBody(to: head)) {
+                    reachability.hear(upstream?.name, now: now())
+                }
+            }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
             reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
             traffic.via.learn(from: reply.head, length: reply.length, to: request.head, hadVia: hasVia, now: now())
@@ -101,7 +107,8 @@ package final class UpstreamClient: Sendable {
         } catch {
             noteKept(after: error, to: head.origin)
             if let kind = error.reachabilityKind {
-                reachability.record(.failed(kind, detail: error.proxyErrorName), for: upstream?.name, now: now())
+                let witness = Reachability.Witness(target: head.target, client: account?.client)
+                reachability.record(.failed(kind, detail: error.proxyErrorName, witness: witness), for: upstream?.name, now: now())
             }
             throw error
         }

@@ -1,16 +1,12 @@
-// The kind of response that each upstream gives to writes, for the detection of captive portals (docs/reference/behaviour.md#reachability).
+// The kind of response that each upstream gives to writes, for the detection of captive portals (docs/outbox.md#portals).
 import Synchronization
 
-/// Records whether each upstream has answered writes with a page in place of JSON, as some do.
+/// Records which upstreams have answered writes without a portal's sign.
 final class WriteAnswers: Sendable {
-    private let seen = Mutex<[String: (own: Bool, odd: Bool)]>([:])
+    private let seen = Mutex<Set<String>>([])
 
-    func note(isOdd: Bool, _ upstream: String) {
-        seen.withLock { seen in
-            if isOdd { seen[upstream, default: (false, false)].odd = true } else { seen[upstream, default: (false, false)].own = true }
-        }
-    }
+    func note(_ upstream: String) { seen.withLock { _ = $0.insert(upstream) } }
 
-    /// True if a page in response to a write would be unusual for the upstream.
-    func isOdd(_ upstream: String) -> Bool { seen.withLock { $0[upstream].map { $0.own && !$0.odd } ?? false } }
+    /// True if a page in answer to a write would be unusual for the upstream.
+    func areKnown(_ upstream: String) -> Bool { seen.withLock { $0.contains(upstream) } }
 }

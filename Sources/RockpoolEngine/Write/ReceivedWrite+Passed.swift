@@ -8,7 +8,8 @@ extension ReceivedWrite {
     func passed(as request: OutboundRequest?, in context: RequestContext, to upstream: Upstream) -> PassedWrite? {
         guard let request, !mustWait, condition == nil, operation.isPlain, context.plan.entity?.resource == nil,
             context.plan.success == nil, context.plan.route?.kind != .graphql, upstream.refresh == nil, !upstream.hasExpectation,
-            context.wishes == WritePreferences(), context.expiry == nil, context.identity.signature.isEmpty, !context.namesUnmapped
+            context.wishes == WritePreferences(), context.expiry == nil, context.identity.signature.isEmpty, !context.identity.isFormer,
+            !context.namesUnmapped
         else { return nil }
         return PassedWrite(
             request: request, received: context.request, plan: context.plan, identity: context.identity, upstream: upstream,

@@ -3,7 +3,7 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// Reads request bodies into memory, or above `memoryLimit` into a blob of the data store.
+/// Reads request bodies into memory, or into a blob of the data store: above `memoryLimit`, and where the client has more in memory than it may.
 enum Spool {
     /// The size in bytes above which a body becomes a file (docs/outbox.md#files).
     static let memoryLimit = Int.mib(1)
@@ -52,9 +52,10 @@ enum Spool {
         var bytes = ByteBuffer()
         let held = isTrial && exchange.bodyLength == nil ? trialLimit : memoryLimit
         while var chunk = try await body.next() {
+            let hasRoom = exchange.held.take(chunk.readableBytes)
             bytes.writeBuffer(&chunk)
             let isTooLarge = bytes.readableBytes > limit.bytes
-            guard isTooLarge || bytes.readableBytes > held else { continue }
+            guard isTooLarge || !hasRoom || bytes.readableBytes > held else { continue }
             // The length is unknown and the body is already large: while the upstream is reachable, stream it instead of storing it.
             if exchange.bodyLength == nil, isReachable {
                 if isTooLarge { return .passing(.stream(BodyPipe(bytes, then: body), length: nil), orElse: tooLarge(limit)) }
@@ -65,6 +66,7 @@ enum Spool {
                 body.abandon()
                 return .refused(tooLarge(limit))
             }
+            exchange.held.release()
             return try await readBlob(bytes, body: body, length: exchange.bodyLength, limit: limit, isReachable: isReachable, data: data)
         }
         guard bytes.readableBytes > memoryLimit else { return .whole(Whole(bytes)) }
@@ -126,8 +128,22 @@ extension OutboundRequest.Body {
     init(_ content: OperationContent) {
         switch content {
         case .bytes(let bytes): self = bytes.isEmpty ? .none : .bytes(ByteBuffer(bytes: bytes))
-        case .file(let path, let length): self = .file(path: path, length: length)
-        case .sealed(let file): self = .sealed(length: file.length, read: file.read)
+        case .stored(let content): self = .stored(StoredBodyReader(content.reader()), length: content.length)
         }
     }
+}
+
+/// A stored body as it is sent.
+private struct StoredBodyReader: BodyReader {
+    private var reader: StoredContentReader
+
+    init(_ reader: StoredContentReader) { self.reader = reader }
+
+    mutating func next(_ count: Int) throws(TransferFailure) -> ByteBuffer {
+        do { return try reader.next(count) } catch {
+            throw TransferFailure(kind: error is DamagedBody ? .damaged : .cancelled, sent: .maybe, detail: "\(error)")
+        }
+    }
+
+    mutating func rewind() { reader.rewind() }
 }

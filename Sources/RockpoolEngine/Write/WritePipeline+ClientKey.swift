@@ -1,4 +1,6 @@
-// Writes with an idempotency key of their client: one request is handled at a time, and its reply is repeated (docs/outbox.md#client-view).
+// Requests that are an earlier write again: by an idempotency key of their client (docs/outbox.md#client-view), or as equal requests in quick
+// succession (docs/outbox.md#repeats).
+import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
@@ -7,7 +9,8 @@ extension WritePipeline {
     func earlierAnswer(to operation: QueuedWriteDraft, context: RequestContext) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
-                clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
+                clientKey: operation.idempotencyKey, principal: operation.principal, upstream: operation.upstream,
+                fingerprint: operation.fingerprint)
         else { return nil }
         guard isSame else {
             return Reply(
@@ -18,12 +21,47 @@ extension WritePipeline {
         if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context: context) {
             return reply(optimistic, to: earlier, context: context)
         }
-        return await answered(earlier, for: context)
+        return await answered(earlier, form: await notifier.replies.form(for: context), for: context)
     }
 
-    func underWay(_ key: String, standing: KeysUnderWay.Standing) -> Problem {
-        standing == .reused
+    /// Answers a request that repeats a write that waits; nil if it is a write of its own.
+    func repeatedWrite(
+        _ operation: QueuedWriteDraft, body: Spool.Whole, context: inout RequestContext
+    ) async throws -> Reply? {
+        guard let same = try await data.repeated(operation) else { return nil }
+        body.discard()
+        if let problem = acknowledgements.problem(of: operation, from: context.exchange, now: now()) {
+            return refuse(problem, context: &context)
+        }
+        return await reply(repeating: same, context: &context)
+    }
+
+    /// Replies with the operation that a request repeats.
+    func reply(repeating same: QueuedWrite, context: inout RequestContext) async -> Reply {
+        context.trace.verdict = .queued
+        context.trace.record(.enqueued(operation: same.id))
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
+        events.tell(.operation(id: same.id, state: same.state))
+        var reply = await accepted(same, form: await notifier.replies.form(for: context, isLearned: false), trace: context.trace)
+        reply.head.fields[.rockpoolRepeat] = "1"
+        return reply.naming(data.holder(of: same))
+    }
+}
+
+extension KeysUnderWay.Standing {
+    /// The refusal of a request with a key that is under way.
+    func problem(of key: String) -> Problem {
+        self == .reused
             ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
             : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
+    }
+}
+
+extension QueuedWriteDraft {
+    /// Marks a write that is only acknowledged, so that equal requests are found to be its repeats. After any other reply its client has no
+    /// reason to repeat it.
+    mutating func noteReply(isAcceptance: Bool) {
+        mayRepeat = mayRepeat && isAcceptance
+        request.fields[.rockpoolRepeat] = mayRepeat ? RepeatMark().text : nil
     }
 }

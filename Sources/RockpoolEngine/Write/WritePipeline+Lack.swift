@@ -11,11 +11,14 @@ extension WritePipeline {
         let lookup: EntryLookup
         let now: Timestamp
 
-        /// Returns the refusal of a MOVE or a COPY without a source (404), and of a MKCOL without a parent (409, RFC 4918 §9.3.1); nil if
-        /// what the write needs may be there.
+        /// Returns the refusal of a MOVE or a COPY of a tree into itself (403, RFC 4918 §9.8.5) or without a source (404), and of a MKCOL without
+        /// a parent (409, RFC 4918 §9.3.1); nil if what the write needs may be there.
         func problem(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
             guard operation.collection == nil, let write = FileWrite(context.request), let upstream = context.plan.upstream?.name else {
                 return nil
+            }
+            if FileWrite.isIntoItself(context.request) {
+                return Problem(.forbiddenTarget, detail: "\(write.path.target) cannot be moved or copied to its own place or into itself")
             }
             let principal = context.identity.principal
             if files.lacksSource(of: write, upstream: upstream, principal: principal, now: now) {

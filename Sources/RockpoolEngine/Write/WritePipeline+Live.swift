@@ -15,8 +15,8 @@ extension WritePipeline {
         head.acceptReadable(context.plan)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = context.exchange.early?.answeredSince ?? now()
-        let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
-        try await upstreams.checkOwn(answer, to: head, upstream: upstream)
+        var answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
+        try await upstreams.checkOwn(&answer, to: head, upstream: upstream, isLive: true)
         if answer.head.status == 412, let failure = answer.lostBefore {
             answer.body.abandon()
             throw failure
@@ -25,6 +25,10 @@ extension WritePipeline {
             answer.body.abandon()
             return nil
         }
+        if let isEmpty = answer.isEmpty {
+            await notifier.replies.note(answer.head, isEmpty: isEmpty, to: context.original, plan: context.plan, at: upstream.name)
+        }
+        if (200...299).contains(answer.head.status) { notifier.noteEffect(of: draft.operation) }
         var reply = await relay(answer, to: head, body: bytes(of: draft), sentAt: sentAt, context: &context)
         reply.passedWrite = draft.passed(as: answer.request, in: context, to: upstream)
         return reply

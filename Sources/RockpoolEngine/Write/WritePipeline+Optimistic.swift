@@ -35,9 +35,13 @@ extension WritePipeline {
             let end = context.plan.entity?.resource?.item?.hasSuffix("/") == true ? "/" : ""
             head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text + end
         }
-        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
+        guard var value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
+        let base = operation.baseETag.flatMap { EntityTag($0) }
         head.fields[.contentType] = "application/json"
-        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: operation.baseETag.flatMap { EntityTag($0) }).fieldValue
+        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: base).fieldValue
+        if let resource = context.plan.entity?.resource {
+            value = LocalVersions(resource).shown(value, after: operation.sequence, etag: base)
+        }
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
     }
 }

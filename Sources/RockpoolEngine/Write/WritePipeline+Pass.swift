@@ -16,17 +16,17 @@ extension WritePipeline {
 
     /// Forwards a write that may not be queued, with its local ids replaced by the server's.
     func passSubstituted(_ context: inout RequestContext) async -> Reply {
-        guard !data.localIDs.isEmpty, let body = context.exchange.body, let length = context.exchange.bodyLength, length <= Self.scanLimit
-        else {
+        guard !data.localIDs.isEmpty, let length = context.exchange.bodyLength, length <= Self.scanLimit else {
             return await pass(&context)
         }
         do {
-            let bytes = try await body.collect(upTo: Self.scanLimit).bytes
+            guard let bytes = try await context.exchange.collected(upTo: Self.scanLimit) else { return await pass(&context) }
             return await pass(&context, as: try substituted(Array(bytes.readableBytesView), for: context))
         } catch is UnmappedLocalIDs {
             return refuseUnmapped(&context)
         } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off"), context: &context)
+            let problem = (error as? TransferFailure).map { Exchange.problem(after: $0) }
+            return refuse(problem ?? Problem(.badRequest, detail: "the request body broke off"), context: &context)
         }
     }
 
@@ -51,9 +51,7 @@ extension WritePipeline {
 
     /// The refusal of a write that waits only by a route of its own, with that route.
     private func unqueued(because obstacle: QueueObstacle?, for context: RequestContext) -> Problem {
-        let reason =
-            obstacle.map { "\($0.words) is not queued; to queue it, add to the upstream's routes: \($0.remedy(for: context.request))" }
-            ?? "this write may not be queued"
+        let reason = obstacle?.reason(for: context.request) ?? "this write may not be queued"
         return Problem(
             .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and \(reason)",
             upstream: context.plan.upstream?.name, retryAfter: 5)
@@ -101,7 +99,8 @@ extension WritePipeline {
                 }
             }
             held?.settle()
-            let mayNever = context.plan.route?.queue == .never || context.wishes.policy != .queue
+            let route = context.plan.route
+            let mayNever = route?.queue == .never || route?.read == true || context.wishes.policy != .queue
             var refusal = problem ?? unqueued(because: mayNever ? nil : QueueObstacle.of(context.request), for: context)
             if let reason = context.plan.obstacleToQueueing, problem == nil { refusal.detail += ": \(reason)" }
             if refusal.type == ProblemType.notQueueable.rawValue { refusal.error = error.proxyErrorName }

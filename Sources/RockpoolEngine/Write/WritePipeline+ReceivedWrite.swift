@@ -27,6 +27,9 @@ extension WritePipeline {
         // Kept with the write, and removed again before it is sent.
         bare.fields[.rockpoolCallback] = context.wishes.callback
         bare.fields[.rockpoolCredential] = nil
+        // Clients without a credential are told apart by it.
+        let address = context.identity.principal == nil ? context.exchange.clientAddress : ""
+        bare.fields[.rockpoolClient] = address.isEmpty ? nil : address
         let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
@@ -44,12 +47,16 @@ extension WritePipeline {
         operation.noMerge = context.wishes.noMerge
         operation.maySquash = upstream.queue.squash == .safe
         operation.action = context.plan.entity?.action
+        operation.mayRepeat =
+            request.method == .post && clientKey == nil && upstream.queue.repeats == .same && !context.wishes.respondsAsync
+            && (operation.principal != nil || bare.fields.contains(.rockpoolClient))
         try await supersedeDead(before: operation)
-        operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
+        let versions = try context.plan.entity?.resource.map { try localVersions(in: body, of: $0) } ?? []
+        operation.conditionedOn = try await ownSequences(bare.fields.localETags + versions, of: operation)
         operation.takesBase = operation.action == nil && bare.buildsOnState(of: context.plan.entity?.resource)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body: body)
-        try await replaceLocalETags(in: &draft)
+        try await replaceLocalETags(in: &draft, body: body, resource: context.plan.entity?.resource)
         let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
         if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
         if try await data.isCollectionOpen(for: operation) { draft.mustWait = true }
@@ -89,6 +96,12 @@ extension WritePipeline {
         }
     }
 
+    /// Returns the local versions that a body of a declared resource names.
+    private func localVersions(in body: Spool.Whole, of resource: Resource) throws -> [LocalETag] {
+        guard case .inline(let bytes) = body.stored else { return [] }
+        return LocalVersions(resource).tags(in: bytes)
+    }
+
     /// Returns the sequences of local tags that name operations of this entity and this principal. Every other local tag is passed on
     /// unchanged and matches nothing.
     private func ownSequences(_ tags: [LocalETag], of new: QueuedWriteDraft) async throws -> [Int64] {
@@ -99,7 +112,7 @@ extension WritePipeline {
 
     /// Replaces local tags in the live request by the ETag that the earlier operation received, or by the base tag they contain. The write
     /// must wait while such an operation is open.
-    private func replaceLocalETags(in draft: inout ReceivedWrite) async throws {
+    private func replaceLocalETags(in draft: inout ReceivedWrite, body: Spool.Whole, resource: Resource?) async throws {
         guard !draft.operation.conditionedOn.isEmpty else { return }
         var real: [Int64: EntityTag] = [:]
         for sequence in draft.operation.conditionedOn {
@@ -112,6 +125,12 @@ extension WritePipeline {
             if real[sequence] == nil, earlier?.state == .delivered { draft.mustWait = true }
         }
         draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
+        guard let resource, case .inline(let bytes) = body.stored else { return }
+        let outbound = draft.body.inMemory ?? bytes
+        let replaced = LocalVersions(resource).replaced(in: outbound) { [real] in (real[$0.sequence] ?? $0.base).map { String($0.bare) } }
+        guard replaced != outbound else { return }
+        draft.body = .bytes(ByteBuffer(bytes: replaced))
+        draft.head.fields = draft.head.fields.ofReplacedBody
     }
 }
 

@@ -10,6 +10,9 @@ extension WritePipeline {
     /// Default time for which a live write waits for earlier writes of its lane before it is queued behind them
     /// (docs/outbox.md#client-view).
     private static let laneWait = Duration.seconds(2)
+    /// Time in which the credential of a live write releases the earlier writes that wait for one. What it does not release holds no POST that
+    /// is an entity of its own: its client gets the upstream's answer to the credential.
+    private static let releaseWait = Duration.milliseconds(500)
     /// Time for which a client waits for the result of merging its live write with another client's.
     private static let mergeWait = Duration.seconds(5)
 
@@ -21,6 +24,12 @@ extension WritePipeline {
         else {
             if context.namesUnmapped { return refuseUnmapped(&context) }
             return await passSubstituted(&context)
+        }
+        if let key = context.request.fields[upstream.idempotency.name].flatMap({ IdempotencyKey.parse($0) }),
+            key.utf8.count > IdempotencyKey.lengthLimit
+        {
+            let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
+            return refuse(Problem(.badRequest, detail: detail), context: &context)
         }
         do {
             switch try await Spool.read(
@@ -43,9 +52,11 @@ extension WritePipeline {
     }
 
     func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
+        context.identity = credentials.current(context.identity)
         do {
             var draft = try await draft(context, body: body, upstream: upstream)
             guard draft.operation.keyIsClients else {
+                if let same = try await repeatedWrite(draft.operation, body: body, context: &context) { return same }
                 return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
             }
             let key = KeysUnderWay.Key(draft.operation)
@@ -58,7 +69,7 @@ extension WritePipeline {
             }
             if standing != .first, context.isReachable {
                 body.discard()
-                return refuse(underWay(key.key, standing: standing), context: &context)
+                return refuse(standing.problem(of: key.key), context: &context)
             }
             return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
         } catch {
@@ -147,22 +158,33 @@ extension WritePipeline {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
         // What other nodes of a fleet have accepted comes first; while that is not known, nothing is sent.
         do { try await data.catchUp() } catch DataStoreError.away { return false }
-        let lane = operation.lane
+        let release = ContinuousClock.now + Self.releaseWait
         while true {
             let version = events.version
-            let standings = try await data.standings(lane: lane, upstream: upstream.name)
-            let holders = LaneStanding.holding(operation.principal, among: standings) { credentials.isProved($0) }
+            let blocker = try await blocker(of: operation)
             // Checked after the rows are read: an operation that has just ended may still execute upstream, and its hold is set before its
             // row changes (docs/outbox.md#wire-rule).
             let isProved = credentials.isProved(operation.principal)
-            if notifier.laneHolds.holds(upstream: upstream.name, lane: lane, forProved: isProved, now: now()) { return false }
-            if holders.isEmpty {
+            if notifier.laneHolds.holds(upstream: upstream.name, lane: operation.lane, forProved: isProved, now: now()) { return false }
+            guard let blocker else {
                 await notifier.effectsAreNoted(before: operation, within: Self.laneWait)
                 return context.permission == .trial || upstreams.isReachable(upstream)
             }
-            guard upstreams.isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
+            guard upstreams.isReachable(upstream) else { return false }
+            if blocker.waitsForCredential, operation.summary(now: now()).isApart {
+                guard await events.change(after: version, before: min(deadline, release)) else { return true }
+                continue
+            }
+            guard [.pending, .inflight, .uncertain].contains(blocker.state) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
         }
+    }
+
+    /// Returns the open operation of its lane that a new write waits for; nil if it may be sent.
+    private func blocker(of operation: QueuedWriteDraft) async throws -> OperationLink? {
+        let moment = now()
+        let rules = LaneRules(routes: notifier.active.routes, now: moment) { [credentials] in credentials.isProved($0) }
+        return try await data.blocker(of: operation.summary(now: moment), in: operation.lane, rules: rules)
     }
 
     // MARK: the outbox
@@ -184,12 +206,16 @@ extension WritePipeline {
             return refuse(problem, context: &context)
         }
         let lack = Lack(files: notifier.overlay.files, cache: cache, lookup: reads.lookup, now: now())
-        if let problem = await lack.problem(of: operation, context: context) {
+        if let problem = await lack.problem(of: operation, context: context)
+            ?? acknowledgements.problem(of: operation, from: context.exchange, now: now())
+        {
             body.discard()
             return refuse(problem, context: &context)
         }
         let optimistic =
             context.wishes.respondsAsync || blocking != nil ? nil : await optimisticReply(to: operation, context: context)
+        let form = await notifier.replies.form(for: context, isLearned: blocking == nil)
+        operation.noteReply(isAcceptance: optimistic == nil && form.isAcceptance)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -197,6 +223,10 @@ extension WritePipeline {
             operation.upstreamLimit = context.plan.upstream?.dataLimit
             let taken = try await data.take(operation, ending: draft.trace)
             stored = taken.operation
+            if taken.isRepeat {
+                body.discard()
+                return await reply(repeating: stored, context: &context)
+            }
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
             notifier.adoptHosts(of: [(stored.upstream, stored.request.origin)])
             await renewal.checkProof(of: stored)
@@ -215,18 +245,17 @@ extension WritePipeline {
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
         if merge == nil, let optimistic { return reply(optimistic, to: stored, context: context).naming(data.holder(of: stored)) }
-        let form = QueuedReply(for: context)
         if let merge, let settled = await settled(stored.id, within: merge) {
             // Its own effect, or an equal change: the last answer refused the write.
             if settled.reason == .probed, let optimistic { return reply(optimistic, to: settled, context: context) }
             guard settled.state == .delivered, settled.reason != .probed, let result = settled.result else {
-                return await accepted(settled, form: form, trace: context.trace)
+                return await accepted(settled, form: await notifier.replies.form(for: context, isLearned: false), trace: context.trace)
             }
             var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
             reply.head.note(settled)
             return reply
         }
-        var reply = await answered(stored, for: context)
+        var reply = await answered(stored, form: form, for: context)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply.naming(data.holder(of: stored))
     }
@@ -242,9 +271,8 @@ extension WritePipeline {
     /// Returns the state of an earlier write of the same client in the lane that waits for a person; nil without one.
     private func blockingState(before operation: QueuedWriteDraft) async throws -> OperationState? {
         if try await data.knowsNothingRare() { return nil }
-        let standings = try await data.standings(lane: operation.lane, upstream: operation.upstream)
-        return standings.filter { $0.principal == operation.principal && [.dead, .conflicted].contains($0.state) }
-            .min { $0.firstPlace < $1.firstPlace }?.state
+        let blocker = try await blocker(of: operation)
+        return blocker.flatMap { [.dead, .conflicted].contains($0.state) ? $0.state : nil }
     }
 
     func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
@@ -284,9 +312,9 @@ extension WritePipeline {
     // MARK: replies
 
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
-    func answered(_ operation: QueuedWrite, for context: RequestContext) async -> Reply {
+    func answered(_ operation: QueuedWrite, form: QueuedReply, for context: RequestContext) async -> Reply {
         let (wishes, trace) = (context.wishes, context.trace)
-        var reply = await accepted(operation, form: QueuedReply(for: context), trace: trace)
+        var reply = await accepted(operation, form: form, trace: trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
             reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
@@ -312,8 +340,8 @@ extension WritePipeline {
         }
     }
 
-    /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
-    private func accepted(_ operation: QueuedWrite, form: QueuedReply, trace: Trace) async -> Reply {
+    /// Builds the reply: 202 with the status document (RFC 9110 §15.3.3), or in another form.
+    func accepted(_ operation: QueuedWrite, form: QueuedReply, trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         // The tag under which the file is read back, for clients that compare it with a listing.
         if operation.collection == nil, FileWrite(operation.request)?.effect == .content {
@@ -331,10 +359,15 @@ extension WritePipeline {
             let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes, isOptimistic: isOptimistic)
             return Reply(head: head, body: .bytes(ByteBuffer(bytes: response.serialized())), trace: trace)
         case .empty: break
-        case .file(let status):
+        case .bare(let status):
             head.status = status
-            // It would name the file that was created.
-            head.fields[.location] = nil
+            head.linkStatus(of: operation)
+        case .fixed(let reply):
+            head.status = reply.status
+            head.linkStatus(of: operation)
+            guard !reply.body.isEmpty else { break }
+            head.fields[.contentType] = reply.type ?? "text/plain; charset=utf-8"
+            return Reply(head: head, body: .bytes(ByteBuffer(string: reply.body)), trace: trace)
         case .s3(let status):
             head.status = status
             if CopiedObject.isMade(by: operation.request) {
@@ -348,16 +381,34 @@ extension WritePipeline {
     }
 }
 
-extension QueuedReply {
-    fileprivate init(for context: RequestContext) {
-        let isOfFile = context.plan.entity?.resource == nil && !context.wishes.respondsAsync && FileWrite(context.original) != nil
-        self.init(to: context.original, route: context.plan.route, isOfFile: isOfFile)
+extension LearnedReplies {
+    /// The form of the reply to a write that is queued.
+    /// - Parameter isLearned: false if what the upstream answered before does not count.
+    func form(for context: RequestContext, isLearned: Bool = true) async -> QueuedReply {
+        let (plan, respondsAsync) = (context.plan, context.wishes.respondsAsync)
+        var route = plan.route
+        if respondsAsync, case .fixed? = route?.offlineResponse { route?.offlineResponse = .accepted }
+        let isOfFile = plan.entity?.resource == nil && !respondsAsync && FileWrite(context.original) != nil
+        var learned: Int?
+        if isLearned, !respondsAsync, let upstream = plan.upstream {
+            learned = await status(for: WriteRoute(of: context.original, plan: plan), at: upstream.name)
+        }
+        return QueuedReply(
+            to: context.original, route: route, resource: plan.entity?.resource, isOfFile: isOfFile, learned: learned)
+    }
+}
+
+extension ResponseHead {
+    /// Names the status document of a write in a reply whose `Location` would name what the write has made (RFC 8288).
+    fileprivate mutating func linkStatus(of operation: QueuedWrite) {
+        fields[.location] = nil
+        fields[.link] = "<\(operation.statusPath)>; rel=\"rockpool-operation\""
     }
 }
 
 extension Reply {
     /// Names the node that keeps a write for itself while the fleet's database is away (docs/fleet.md#away).
-    fileprivate func naming(_ holder: String?) -> Reply {
+    func naming(_ holder: String?) -> Reply {
         guard let holder, let state = head.fields[.rockpoolState] else { return self }
         var reply = self
         reply.head.fields[.rockpoolState] = "\(state); held=\(holder)"
@@ -371,8 +422,8 @@ extension RoutePlan {
 
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     func obstacle(in body: [UInt8], of request: RequestHead) -> QueueObstacle? {
-        if route?.queue == .always { return nil }
-        let obstacle = QueueObstacle.of(request, body: body)
+        guard let obstacle = QueueObstacle.of(request, body: body) else { return nil }
+        if route?.queue == .always { return obstacle.isFinal ? obstacle : nil }
         return obstacle == .graphQL && route?.isReadByBody == true ? nil : obstacle
     }
 }

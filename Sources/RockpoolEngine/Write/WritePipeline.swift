@@ -2,6 +2,7 @@
 import Logging
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// The write pipeline.
 package final class WritePipeline: Sendable {
@@ -25,6 +26,8 @@ package final class WritePipeline: Sendable {
     /// One live write at a time for each entity of a client: two that overlapped would both be conditional on the version from before the
     /// first, so that the second would conflict with its own client's change (docs/outbox.md#live-writes).
     let entityTurns = KeyTurns<ClientLane>()
+    /// The acknowledgements of equal writes.
+    let acknowledgements = Acknowledgements()
     let traces: LiveTraces
     let liveEffects: LiveEffects
 
@@ -51,5 +54,21 @@ package final class WritePipeline: Sendable {
         self.now = now
         traces = LiveTraces(data: data, logger: logger)
         liveEffects = LiveEffects(updates: reads.updates, effects: effects, files: notifier.overlay.files, now: now)
+    }
+}
+
+/// The acknowledgements of equal writes of each client (docs/outbox.md#floods).
+final class Acknowledgements: Sendable {
+    private let limit = Mutex(AcknowledgementLimit())
+
+    /// The refusal of a write that its client repeats too fast; nil counts the acknowledgement that it is about to get.
+    func problem(of operation: QueuedWriteDraft, from exchange: Exchange, now: Timestamp) -> Problem? {
+        let client = operation.principal ?? exchange.clientAddress
+        guard let wait = limit.withLock({ $0.admit(operation.fingerprint, of: client, now: now) }) else { return nil }
+        let (count, seconds) = (AcknowledgementLimit.count, AcknowledgementLimit.window.milliseconds / 1000)
+        return Problem(
+            .tooManyRepeats,
+            detail: "\(count) equal writes of this client were acknowledged within \(seconds) seconds; this one was not queued",
+            upstream: operation.upstream, retryAfter: Int(clamping: max(1, (wait.milliseconds + 999) / 1000)))
     }
 }

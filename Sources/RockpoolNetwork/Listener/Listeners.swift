@@ -38,19 +38,25 @@ package final class Listeners: Sendable {
     ///   - viaName: the name in `Via`, unique per instance.
     ///   - inherited: sockets opened by a service manager; they take precedence over the configured addresses.
     ///   - descriptors: may reduce the number of connections below the configured limit.
+    ///   - clients: asks the system who is behind connections of this machine.
     /// - Throws: `ListenFailure` with the address that could not be bound.
     package static func open(
         configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
         viaName: String, inherited: InheritedSockets = InheritedSockets(),
-        descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger
+        descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger,
+        clients: @escaping ClientLookup.Finder = { SocketOwners.clients(of: $0) }
     ) async throws -> Listeners {
         let doors = GatewayListener.all(of: configuration.upstreams)
         let others = Self.others(of: configuration.proxy)
         let sockets = try inherited.matched(to: ["proxy"] + others.map(\.name) + doors.flatMap(\.upstreams).map(\.name))
         let limits = configuration.proxy.limits
         let resting = RestingConnections()
+        let connectionLimit = min(limits.connections, descriptors.budget.clientConnections)
+        // Each may need a file for its body.
+        let shares = ClientShares(
+            exchanges: min(limits.exchanges, max(HTTP2Connection.maximumStreams, descriptors.budget.reserve)), connections: connectionLimit)
         let connections = OpenConnections(
-            limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress, rest: resting)
+            limit: connectionLimit, sourceLimit: limits.connectionsPerAddress, rest: resting, shares: shares, find: clients)
         let dialer = TunnelDialer(
             engine: engine, resolver: AddressResolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
         let relays = RelayPools(resolver: dialer.resolver)
@@ -168,10 +174,6 @@ private struct Opening: Sendable {
         return channel
     }
 
-    /// The address under which local connections are counted: all under one address where remote clients may connect. Otherwise local
-    /// clients share with no others, and are not distinguished by address.
-    private var thisMachine: IPAddress? { settings.allow.isEmpty ? nil : IPAddress("127.0.0.1") }
-
     /// The service of the connections to one address of a listener.
     private func service(role: ListenerRole, listener: SocketAddress?) -> ConnectionService {
         let name = listener.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? ""
@@ -187,11 +189,20 @@ private struct Opening: Sendable {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
         let isFromHere = if case .transparent = role { RedirectedConnection.isOfThisMachine(channel) } else { false }
         guard let peer, isFromHere || allowed.admits(peer),
-            let open = connections.admit(channel, from: isFromHere || peer.meansLoopback ? thisMachine : peer)
+            let open = connections.admit(channel, from: isFromHere || peer.meansLoopback ? nil : peer, client: .address(peer))
         else {
             channel.close(promise: nil)
             return channel.eventLoop.makeSucceededVoidFuture()
         }
+        guard let naming = connections.naming(open, on: channel.eventLoop) else {
+            return begin(channel, role: role, open: open, services: services)
+        }
+        return naming.flatMap { begin(channel, role: role, open: open, services: services) }
+    }
+
+    private func begin(
+        _ channel: any Channel, role: ListenerRole, open: OpenConnection, services: SharedServices
+    ) -> EventLoopFuture<Void> {
         if case .transparent = role {
             let service = service(role: role, listener: channel.localAddress)
             return RedirectedConnection.begin(on: channel, service: service, open: open)

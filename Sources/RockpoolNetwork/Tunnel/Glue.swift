@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import RockpoolCore
+import RockpoolEngine
 
 /// One half of a tunnel. Reads from its channel only while its peer is writable.
 final class Glue: ChannelDuplexHandler {
@@ -16,19 +17,23 @@ final class Glue: ChannelDuplexHandler {
     private var context: ChannelHandlerContext?
     private var isReadPending = false
     private var isInputClosed = false
+    /// The place of the tunnel among the exchanges under way.
+    private let place: ExchangePlace?
 
-    private init(forwards: Bool) { self.forwards = forwards }
+    private init(forwards: Bool, at place: ExchangePlace?) { (self.forwards, self.place) = (forwards, place) }
 
     /// Joins two channels of one event loop. Each gets this handler at the end of its pipeline.
     ///
     /// - Parameters:
+    ///   - place: of the tunnel; released when the client's channel has closed.
     ///   - idle: the tunnel closes after this time without data.
     ///   - isOneWay: the client's bytes are dropped.
     ///   - clientHasEnded: true if the client closed its side while the other was being dialled.
     static func join(
-        _ client: any Channel, with upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false, clientHasEnded: Bool = false
+        _ client: any Channel, with upstream: any Channel, at place: ExchangePlace?, idle: TimeSpan, isOneWay: Bool = false,
+        clientHasEnded: Bool = false
     ) throws {
-        let (near, far) = (Glue(forwards: !isOneWay), Glue(forwards: true))
+        let (near, far) = (Glue(forwards: !isOneWay, at: place), Glue(forwards: true, at: place))
         near.peer = far
         far.peer = near
         let timeout = IdleStateHandler(allTimeout: .milliseconds(idle.milliseconds))
@@ -37,6 +42,10 @@ final class Glue: ChannelDuplexHandler {
         near.isInputClosed = clientHasEnded
         if clientHasEnded { far.context?.close(mode: .output, promise: nil) }
         near.context?.read()
+        if let place {
+            place.opened { client.close(promise: nil) }
+            client.closeFuture.whenComplete { _ in place.release() }
+        }
         upstream.setOption(.autoRead, value: true).whenSuccess { upstream.read() }
     }
 
@@ -48,6 +57,7 @@ final class Glue: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        place?.noteUse()
         // Flushed at once: the decoder's leftover bytes arrive without a `channelReadComplete`.
         if forwards { peer?.context?.writeAndFlush(NIOAny(unwrapInboundIn(data)), promise: nil) }
     }

@@ -3,12 +3,35 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import RockpoolCore
+import SwiftASN1
+import X509
 
 extension Channel {
-    /// Starts TLS as a client of `host`, which the certificate must match. On the event loop only.
+    /// Starts TLS as a client of `host`, which the certificate must name in its subjectAltName (RFC 9525 §6.3). NIOSSL would also take the
+    /// common name where there is no such extension, and for a name the address that it leads to. On the event loop only.
     func speakTLS(with host: String, context: NIOSSLContext) throws {
         let name = IPAddress(host) == nil ? host : nil
-        try pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
+        try pipeline.syncOperations.addHandler(
+            NIOSSLClientHandler._makeSSLClientHandler(context: context, serverHostname: name) { certificate, channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let names = try Certificate(derEncoded: certificate.toDERBytes()).extensions.subjectAlternativeNames
+                    guard names?.contains(where: { name == nil || $0.names(host) }) == true else {
+                        throw TransferFailure(
+                            kind: .tls, sent: .no,
+                            detail: "the certificate does not name \(host) in its subjectAltName; its common name does not count")
+                    }
+                }
+            })
+    }
+}
+
+extension GeneralName {
+    /// True for a DNS name that is `host`, which is in lower case, or has `*` in place of its first label (RFC 9525 §6.3).
+    fileprivate func names(_ host: String) -> Bool {
+        guard case .dnsName(let name) = self else { return false }
+        let pattern = name.lowercased()
+        guard pattern.hasPrefix("*."), let dot = host.firstIndex(of: ".") else { return pattern == host }
+        return pattern.dropFirst() == host[dot...]
     }
 }
 

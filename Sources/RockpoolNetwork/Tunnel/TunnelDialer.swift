@@ -19,16 +19,16 @@ struct TunnelDialer: Sendable {
     }
 
     /// Returns a channel to `host:port` with reading disabled. Fails with `Refusal`, `TransferFailure` or the socket's error.
-    func connect(host: String, port: Int, isLocalClient: Bool, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
+    func connect(host: String, port: Int, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
         do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
-        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) {
+        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, client: client, on: loop) {
             $0.eventLoop.makeSucceededVoidFuture()
         }
     }
 
     /// Sends an upgrade request and waits for the head of its answer. Fails as `connect` does.
     func upgrade(
-        _ request: RequestHead, original: HTTPFields, isLocalClient: Bool, on loop: any EventLoop
+        _ request: RequestHead, original: HTTPFields, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop
     ) -> EventLoopFuture<UpgradeAnswer> {
         let answer = loop.makePromise(of: UpgradeAnswer.self)
         let origin = request.origin
@@ -36,7 +36,7 @@ struct TunnelDialer: Sendable {
         let context: EventLoopFuture<NIOSSLContext?> =
             origin.scheme == .https ? settings.clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
         let dialed = context.flatMap { context in
-            dial(origin, isLocalClient: isLocalClient, on: loop) { channel in
+            dial(origin, isLocalClient: isLocalClient, client: client, on: loop) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let context { try channel.speakTLS(with: origin.host, context: context) }
                     try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
@@ -56,13 +56,13 @@ struct TunnelDialer: Sendable {
     }
 
     private func dial(
-        _ origin: OriginAddress, isLocalClient: Bool, on loop: any EventLoop,
+        _ origin: OriginAddress, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         if let reason = engine.refusalToConnect(to: origin) {
             return loop.makeFailedFuture(TransferFailure(kind: .unavailable, sent: .no, detail: reason))
         }
-        return open(origin, isLocalClient: isLocalClient, on: loop, initialize: initialize).flatMapThrowing { channel in
+        return open(origin, isLocalClient: isLocalClient, client: client, on: loop, initialize: initialize).flatMapThrowing { channel in
             tunnels.add(channel, to: origin)
             // The network may have been switched off during the connection attempt.
             guard let reason = engine.refusalToConnect(to: origin) else { return channel }
@@ -72,7 +72,7 @@ struct TunnelDialer: Sendable {
     }
 
     private func open(
-        _ origin: OriginAddress, isLocalClient: Bool, on loop: any EventLoop,
+        _ origin: OriginAddress, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let upstream = engine.upstream(for: origin)
@@ -87,10 +87,10 @@ struct TunnelDialer: Sendable {
                     Self.bootstrap(on: loop, initialize: initialize).withConnectedSocket(socket)
                 }
             }
-            return dial(origin, through: parent, credential: credential, on: loop, initialize: initialize)
+            return dial(origin, through: parent, credential: credential, client: client, on: loop, initialize: initialize)
         }
         let isAllowed = upstream != nil || isLocalClient
-        return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, on: loop).flatMap { addresses in
+        return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, for: client, on: loop).flatMap { addresses in
             firstOf(addresses[...], on: loop) { open($0, on: loop, initialize: initialize) }
         }
     }
@@ -98,13 +98,15 @@ struct TunnelDialer: Sendable {
     /// Dials through a parent proxy, which the owner configured and which may have any address. Only `socks5` resolves the target's name
     /// locally.
     private func dial(
-        _ origin: OriginAddress, through parent: ParentProxy, credential: ParentCredential?, on loop: any EventLoop,
+        _ origin: OriginAddress, through parent: ParentProxy, credential: ParentCredential?, client: ClientID?, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let target: EventLoopFuture<String> =
             parent.kind != .socks5
             ? loop.makeSucceededFuture(origin.host)
-            : resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop).map { $0.first?.ipAddress ?? origin.host }
+            : resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, for: client, on: loop).map {
+                $0.first?.ipAddress ?? origin.host
+            }
         let anywhere = AddressResolver(addresses: AddressPolicy(deny: []))
         return target.flatMap { host in
             anywhere.resolve(parent.address.host, port: parent.address.port, loopbackAllowed: true, on: loop).flatMap { addresses in

@@ -30,6 +30,8 @@ import Synchronization
     private let logger: Logger
     private var trust = ConnectionTrust()
     private var transfers: [ObjectIdentifier: Transfer] = [:]
+    /// The transfers with each origin, and those that wait for a place.
+    private var places: [OriginAddress: FairQueue<ClientID?, Transfer>] = [:]
     private var sockets: WatchedSockets
     /// Transfers whose head has arrived in this turn.
     private var headed: [Transfer] = []
@@ -105,6 +107,7 @@ import Synchronization
         }
         commands.withLock { $0.isClosed = true }
         runCommands()
+        for origin in Array(places.keys) { withdrawAll(to: origin) }
         for transfer in Array(transfers.values) {
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
@@ -135,7 +138,7 @@ import Synchronization
             return 0
         }
         unsafe rp_multi_long(handle, CURLMOPT_MAXCONNECTS, min(256, connectionLimit))
-        unsafe rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, 256)
+        unsafe rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, Self.hostLimit)
         unsafe rp_multi_long(handle, CURLMOPT_MAX_TOTAL_CONNECTIONS, connectionLimit)
         unsafe rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     }
@@ -196,7 +199,7 @@ import Synchronization
         }
         for command in waiting {
             switch command {
-            case .start(let transfer): begin(transfer)
+            case .start(let transfer): if mayBegin(transfer) { begin(transfer) }
             case .resume(let transfer): if transfers[ObjectIdentifier(transfer)] != nil { transfer.unpause() }
             case .cancel(let transfer): cancel(transfer)
             case .end(let origin): endTransfers(to: origin)
@@ -208,6 +211,36 @@ import Synchronization
 
     /// Returns the highest age in seconds of a connection to an origin that may be used again: nil for any, 0 for none.
     func longestAge(to origin: OriginAddress) -> Int? { trust.longestAge(to: origin, at: .now) }
+
+    /// The number of transfers with one origin at once; clients share them.
+    private static let hostLimit = 256
+
+    /// False if the transfer waits for others of its client, or of all clients, to the same origin.
+    private func mayBegin(_ transfer: Transfer) -> Bool {
+        guard !isStopped, !transfer.isCancelled else { return true }
+        let (origin, client) = (transfer.request.head.origin, transfer.request.account?.client)
+        transfer.hasPlace = places[origin, default: FairQueue(limit: Self.hostLimit)].enter(transfer, of: client)
+        return transfer.hasPlace
+    }
+
+    /// Gives the place of a transfer to those that wait.
+    private func leavePlace(of transfer: Transfer) {
+        guard transfer.hasPlace else { return }
+        transfer.hasPlace = false
+        let origin = transfer.request.head.origin
+        let next = places[origin]?.leave(transfer.request.account?.client) ?? []
+        if places[origin]?.isEmpty == true { places[origin] = nil }
+        for transfer in next {
+            transfer.hasPlace = true
+            begin(transfer)
+        }
+    }
+
+    /// Fails the transfers that wait for a place with `origin`.
+    private func withdrawAll(to origin: OriginAddress) {
+        for transfer in places[origin]?.withdrawAll() ?? [] { refuse(transfer) }
+        if places[origin]?.isEmpty == true { places[origin] = nil }
+    }
 
     private func begin(_ transfer: Transfer) {
         guard !isStopped, !transfer.isCancelled, let easy = transfer.prepare(on: self) else {
@@ -221,15 +254,22 @@ import Synchronization
     /// Fails a transfer of which nothing was sent.
     private func refuse(_ transfer: Transfer) {
         transfer.fail(with: TransferFailure(kind: .cancelled, sent: .no, detail: "cancelled before it was sent"))
+        leavePlace(of: transfer)
     }
 
     private func cancel(_ transfer: Transfer) {
         transfer.isCancelled = true
-        guard transfers[ObjectIdentifier(transfer)] != nil else { return }
+        guard transfers[ObjectIdentifier(transfer)] != nil else {
+            let (origin, client) = (transfer.request.head.origin, transfer.request.account?.client)
+            if places[origin]?.withdraw(from: client, where: { $0 === transfer }) == true { refuse(transfer) }
+            if places[origin]?.isEmpty == true { places[origin] = nil }
+            return
+        }
         finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
     }
 
     private func endTransfers(to origin: OriginAddress?) {
+        for waiting in Array(places.keys) where origin == nil || waiting == origin { withdrawAll(to: waiting) }
         for transfer in Array(transfers.values) where origin == nil || transfer.request.head.origin == origin {
             transfer.interrupt()
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
@@ -266,7 +306,7 @@ import Synchronization
                 if isUnread { discard(kept) } else { watchIdle(kept) }
             }
         }
-        if transfer.needsAnother { begin(transfer) }
+        if transfer.needsAnother { begin(transfer) } else { leavePlace(of: transfer) }
         if transfers.isEmpty { idleSince = .now }
     }
 

@@ -92,4 +92,9 @@ extension EasyHandle {
 
     /// True if it holds bytes that nobody has read. Only while the connection is open.
     var hasUnread: Bool { unsafe rp_ssl_has_pending(raw) != 0 }
+
+    /// True if the certificate of the peer names the host in its subjectAltName.
+    func names(_ host: String) -> Bool {
+        unsafe rp_ssl_names(raw, host, host.utf8.count, IPAddress(host) == nil ? 0 : 1) == 1
+    }
 }

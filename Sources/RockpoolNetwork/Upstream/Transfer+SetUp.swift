@@ -61,6 +61,12 @@ extension Transfer {
     /// True if the connection to the origin, or to the gateway in its place, is encrypted.
     private var isEncrypted: Bool { request.peer.map { $0.hasPrefix("https:") } ?? (request.head.origin.scheme == .https) }
 
+    /// The host that the certificate must name; nil without TLS.
+    var tlsHost: String? {
+        guard isEncrypted else { return nil }
+        return (request.peer.flatMap { try? RequestHead(url: $0 + "/") }?.origin ?? request.head.origin).host
+    }
+
     private func setMethod(on easy: EasyHandle) {
         if upload.hasBody {
             easy.set(CURLOPT_UPLOAD, 1)

@@ -32,7 +32,9 @@ final class Transfer: @unchecked Sendable {
     /// The reader of a chunked body, which libcurl passes through undecoded.
     private var chunks: ChunkReader?
     var upload: Upload
-    let body = BodyPipe()
+    let body: BodyPipe
+    /// True while it has one of the places of its host.
+    var hasPlace = false
     private var isAnswered = false
     /// The answer without its body, until the sender is told.
     private var reply: OriginReply?
@@ -60,6 +62,7 @@ final class Transfer: @unchecked Sendable {
             acceptsTrailers: request.head.fields.contains(.te),
             negotiates: [.negotiate, .ntlm].contains(request.parentCredential?.auth))
         self.upload = Upload(request.body)
+        body = BodyPipe(budget: request.account?.memory ?? .own)
     }
 
     // MARK: callbacks
@@ -129,7 +132,7 @@ final class Transfer: @unchecked Sendable {
         case .end: return 0
         case .empty: return rp_readfunc_pause
         case .failed:
-            fault = TransferFailure(kind: .cancelled, sent: .maybe, detail: "the request body broke off")
+            fault = upload.failure ?? TransferFailure(kind: .cancelled, sent: .maybe, detail: "the request body broke off")
             return rp_readfunc_abort
         }
     }
@@ -155,6 +158,13 @@ final class Transfer: @unchecked Sendable {
     /// - Returns: false if the request must not be sent on it.
     func connected(_ ends: ConnectionEnds) -> Bool {
         if connection != nil { isRepeated = true }
+        // Each time: a connection that another transfer has refused may still be offered.
+        if let host = tlsHost, let session = easy?.session, !session.names(host) {
+            fault = TransferFailure(
+                kind: .tls, sent: .no, detail: "the certificate does not name \(host) in its subjectAltName; its common name does not count"
+            )
+            return false
+        }
         guard thread?.give(ends, to: self) == false else { return true }
         needsAnother = true
         return false

@@ -2,6 +2,7 @@
 import CCurl
 import Glibc
 import NIOCore
+import RockpoolCore
 import RockpoolEngine
 
 /// The request body of one transfer, read on the curl thread.
@@ -9,12 +10,11 @@ struct Upload {
     private enum Source {
         case none
         case bytes(ByteBuffer)
-        case file(descriptor: Int32)
-        case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
+        case stored(any BodyReader)
         case stream(BodyPipe)
     }
 
-    private let source: Source
+    private var source: Source
     /// The total length in bytes; nil sends chunked.
     let length: Int64?
     private var offset: Int64 = 0
@@ -22,6 +22,8 @@ struct Upload {
     private(set) var isExhausted: Bool
     /// True while waiting for the client, so that the upstream is not blamed for the silence.
     private(set) var isStarved = false
+    /// Why a read has failed; nil if it has not, and where the client's side knows.
+    private(set) var failure: TransferFailure?
 
     init(_ body: OutboundRequest.Body) {
         switch body {
@@ -29,10 +31,8 @@ struct Upload {
             (source, length, isExhausted) = (.none, 0, true)
         case .bytes(let bytes):
             (source, length, isExhausted) = (.bytes(bytes), Int64(bytes.readableBytes), bytes.readableBytes == 0)
-        case .file(let path, let size):
-            (source, length, isExhausted) = unsafe (.file(descriptor: open(path, O_RDONLY | O_CLOEXEC)), size, size == 0)
-        case .sealed(let size, let read):
-            (source, length, isExhausted) = (.sealed(length: size, read: read), size, size == 0)
+        case .stored(let reader, let size):
+            (source, length, isExhausted) = (.stored(reader), size, size == 0)
         case .stream(let pipe, let size):
             (source, length, isExhausted) = (.stream(pipe), size, false)
         }
@@ -59,7 +59,7 @@ struct Upload {
         return taken
     }
 
-    private func take(into target: UnsafeMutableRawBufferPointer) -> BodyPipe.Taken {
+    private mutating func take(into target: UnsafeMutableRawBufferPointer) -> BodyPipe.Taken {
         switch source {
         case .none: return .end
         case .bytes(let bytes):
@@ -67,33 +67,40 @@ struct Upload {
             let count = min(left.count, target.count)
             unsafe target.copyBytes(from: left.prefix(count))
             return count == 0 ? .end : .bytes(count)
-        case .file(let descriptor):
-            let count = unsafe pread(descriptor, target.baseAddress, target.count, off_t(offset))
-            return count < 0 ? .failed : count == 0 ? (offset == length ? .end : .failed) : .bytes(count)
-        case .sealed(let size, let read):
-            let end = min(offset + Int64(target.count), size)
-            guard let bytes = try? read(min(offset, end)..<end) else { return .failed }
-            unsafe target.copyBytes(from: bytes.readableBytesView)
-            return bytes.readableBytes == 0 ? .end : .bytes(bytes.readableBytes)
+        case .stored(var reader):
+            source = .none
+            defer { source = .stored(reader) }
+            do throws(TransferFailure) {
+                let bytes = try reader.next(target.count)
+                unsafe target.copyBytes(from: bytes.readableBytesView)
+                return bytes.readableBytes == 0 ? .end : .bytes(bytes.readableBytes)
+            } catch {
+                failure = error
+                return .failed
+            }
         case .stream(let pipe): return unsafe pipe.take(into: target)
         }
     }
 
     /// Rewinds for a resend by libcurl on another connection: only possible when the bytes are still available.
     mutating func rewind(to offset: Int64, whence: Int32) -> Bool {
-        if case .stream = source { return false }
         guard whence == SEEK_SET else { return false }
+        switch source {
+        case .stream: return false
+        case .stored(var reader):
+            // The content is hashed from its start.
+            guard offset == 0 else { return false }
+            reader.rewind()
+            source = .stored(reader)
+        case .none, .bytes: break
+        }
         self.offset = offset
         isExhausted = offset == length
         return true
     }
 
-    /// Ends the upload: closes the file, and notifies the client's side that no more data is needed.
+    /// Ends the upload: notifies the client's side that no more data is needed.
     func abandon() {
-        switch source {
-        case .file(let descriptor): close(descriptor)
-        case .stream(let pipe): pipe.abandon()
-        case .none, .bytes, .sealed: break
-        }
+        if case .stream(let pipe) = source { pipe.abandon() }
     }
 }

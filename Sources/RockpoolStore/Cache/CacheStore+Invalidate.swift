@@ -12,7 +12,7 @@ extension CacheStore {
     package func invalidate(urls: [String], at moment: Timestamp? = nil) async throws -> Int {
         let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
         invalidations.note(urls.map { .url($0) }, at: now)
-        let stored = urls.filter { keys.mayHold(path: $0) }
+        let stored = try await spellings(of: urls.filter { keys.mayHold(path: $0) }) { $0 }
         guard !stored.isEmpty else { return 0 }
         let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
@@ -23,12 +23,68 @@ extension CacheStore {
         return marked.count
     }
 
+    /// Returns URLs in every spelling under which entries are stored: keys hold URLs as their clients have spelled them.
+    /// - Parameter part: the part of a stored URL that is compared.
+    private func spellings(of urls: [String], by part: @escaping @Sendable (String) -> String) async throws -> [String] {
+        let spelled = urls.filter { keys.mayBeSpelled($0) }
+        guard !spelled.isEmpty else { return urls }
+        let wanted = Set(spelled.map(\.canonicalEscapes))
+        let found = try await database.pool.read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT DISTINCT url FROM entry WHERE url >= ?1 AND url < ?1 || char(1114111) AND instr(url, '%') > 0")
+            return try Set(spelled.map { Self.origin(of: $0) }).flatMap { origin in
+                try String.fetchAll(statement, arguments: [origin]).map(part).filter { wanted.contains($0.canonicalEscapes) }
+            }
+        }
+        return Array(Set(urls).union(wanted).union(found))
+    }
+
     /// Invalidates URLs of which nothing is stored, as `invalidate(urls:)` and `markOwnWrite` do: for the responses to requests in flight.
-    /// - Returns: false if something may be stored: then those must be called.
-    package func invalidateAbsent(_ urls: [String]) -> Bool {
+    /// - Parameters:
+    ///   - near: the URLs that `markNearOwnWrite` would mark.
+    ///   - partitions: those that the writer reads.
+    /// - Returns: false if something may be stored that is not marked already: then those must be called.
+    package func invalidateAbsent(_ urls: [String], near: [String], partitions: [StoragePartition]) -> Bool {
         let now = clock()
         invalidations.note(urls.map { .url($0) } + urls.map { .path($0) }, at: now)
-        return !urls.contains { keys.mayHold(path: $0) }
+        return !urls.contains { keys.mayHold(path: $0) } && unmarked(near, in: partitions, at: now).isEmpty
+    }
+
+    /// Notes an own write near these URLs, and returns those of which a copy may be stored that is not marked yet.
+    private func unmarked(_ urls: [String], in partitions: [StoragePartition], at now: Timestamp) -> [String] {
+        guard !urls.isEmpty else { return [] }
+        invalidations.note(urls.map { .near($0) }, at: now)
+        let names = Self.names(of: partitions)
+        return urls.filter { keys.mayHold(path: $0) && !invalidations.isMarked($0, in: names) }
+    }
+
+    private static func names(of partitions: [StoragePartition]) -> String { partitions.map(\.name).joined(separator: "\n") }
+
+    /// Marks the responses to GET of these absolute URLs without query, and of the same paths with one, in the writer's partitions as older
+    /// than an own write nearby, which their representation may include: each is validated before its next use, by its validators, and served
+    /// away with `Rockpool-Dirty: 1`. Responses to requests that were sent before count likewise.
+    /// - Parameters:
+    ///   - partitions: those that the writer reads.
+    ///   - now: the time of the write's answer.
+    /// - Throws: `DatabaseError`.
+    package func markNearOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
+        let stored = unmarked(urls, in: partitions, at: now)
+        guard !stored.isEmpty else { return }
+        let names = partitions.map(\.name)
+        let marked = try await queue.commit(isRepeatable: true) { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE entry SET fresh_until = min(fresh_until, ?1), own_write_at = ?1, own_write_included = 0
+                    WHERE (url = ?2 OR (url >= ?2 || '?' AND url < ?2 || '@')) AND identity IN (?3, ?4)
+                        AND substr(key, 1, 4) IN ('GET' || char(10), 'HEAD') RETURNING key
+                    """)
+            let marked = try stored.flatMap { url in
+                try String.fetchAll(statement, arguments: [now.milliseconds, url, names.first ?? "", names.last ?? ""])
+            }
+            self.invalidations.noteMarked(stored, in: Self.names(of: partitions))
+            return marked
+        }
+        memory.remove(marked)
     }
 
     /// Invalidates every entry of `origin` that belongs to one of these groups (RFC 9875 §3), in batches, so that a large group does not
@@ -131,7 +187,7 @@ extension CacheStore {
     /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
     func noteOwnWrites(on response: inout StoredResponse, of key: CacheKey, in db: Database) throws {
         guard response.ownWrite == nil, !invalidations.isEmpty,
-            let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime)
+            let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime, isNearby: key.isOfGet)
         else { return }
         let newer = try Bool.fetchOne(
             try db.cachedStatement(
@@ -168,7 +224,7 @@ extension CacheStore {
     /// - Throws: `DatabaseError`.
     package func markOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
         invalidations.note(urls.map { .path($0) }, at: now)
-        let stored = urls.filter { keys.mayHold(path: $0) }
+        let stored = try await spellings(of: urls.filter { keys.mayHold(path: $0) }, by: Self.path)
         guard !stored.isEmpty else { return }
         let names = partitions.map(\.name)
         let marked = try await queue.commit(isRepeatable: true) { db in
@@ -197,6 +253,7 @@ extension CacheStore {
                 sql: """
                     SELECT key, \(EntryRow.columns) FROM entry
                     WHERE (url = ?1 OR (url >= ?1 || '?' AND url < ?1 || '@')) AND identity IN (?2, ?3) AND part = -1
+                        AND substr(key, 1, 5) <> 'HEAD' || char(10)
                     ORDER BY response_time DESC, id DESC LIMIT ?4
                     """)
             let values = [url.databaseValue, (names.first ?? "").databaseValue, (names.last ?? "").databaseValue, limit.databaseValue]

@@ -78,10 +78,9 @@ extension CacheStore {
                 let (isNew, isDue) = self.keys.note(keyHash, url: key.url)
                 if isDue { self.readKeysInBackground() }
                 if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
-                if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
-                    response.isInvalidated = true
-                    try self.noteOwnWrites(on: &response, of: key, in: db)
-                }
+                if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+                try self.noteOwnWrites(on: &response, of: key, in: db)
+                self.invalidations.noteStored(Self.path(of: key.url))
                 let (entry, isReplacement) = try self.insert(
                     in: db, key: key, hash: keyHash, isNew: isNew, response: response, body: body, groups: groups)
                 return (entry, isReplacement, try self.exceedsQuota(origin, in: db))
@@ -182,6 +181,11 @@ extension CacheStore {
                     try db.cachedStatement(sql: "SELECT name FROM entry_group WHERE entry = ?"), arguments: [entry.id])
             var response = response
             if self.wasInvalidated(entry.key, groups: known, since: response.requestTime) { response.isInvalidated = true }
+            let path = Self.path(of: entry.key.url)
+            self.invalidations.noteStored(path)
+            if let at = self.invalidations.ownWrite(to: path, since: response.requestTime, isNearby: entry.key.isOfGet) {
+                response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
+            }
             guard try self.update(in: db, entry.id, to: response), let groups else { return }
             try self.setGroups(groups, of: entry.id, origin: origin, in: db)
         }

@@ -175,6 +175,8 @@ package final class CacheStore: Sendable {
             }
         }
         try database.pool.writeWithoutTransaction { db in
+            // Without it only the search is slower.
+            try? CacheSchema.indexIdentities(in: db)
             footprint.addFiles(try Int64.fetchOne(db, sql: "SELECT bytes FROM total WHERE name = 'bodies'") ?? 0)
             footprint.measure(in: db)
         }

@@ -175,7 +175,10 @@ package final class DataStore: Sendable {
                 }
                 ofLostOwners = try Self.noteKey(installKey, isNew: !hadKey, in: db, now: now)
                 // In a fleet, both belong to a transaction of the fleet.
-                if replica == nil { try Self.recover(in: db, now: now) }
+                if replica == nil {
+                    try Self.recover(in: db, now: now)
+                    try Self.renewLanes(in: db)
+                }
                 try ShareSums.begin(in: db, with: sums)
                 if let replica { try replica.begin(on: db) }
                 try rare.begin(on: db)

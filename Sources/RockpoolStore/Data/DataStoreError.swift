@@ -44,6 +44,8 @@ package enum DataStoreError: Error, Equatable {
     case conflictDecided(id: String)
     /// The disk or the database failed (503).
     case unavailable(String)
+    /// The fleet's database refuses the change itself, and would again (503).
+    case refused(String)
     /// The fleet's database is away, so that nothing shared can change; if the detail says so, it may have kept what was asked for (503).
     case away(String)
 }
@@ -88,6 +90,7 @@ extension DataStoreError: CustomStringConvertible {
         case .conflictNotFound(let id): "there is no conflict \(id)"
         case .conflictDecided(let id): "conflict \(id) has been decided already"
         case .unavailable(let detail): detail
+        case .refused(let detail): "the fleet's database does not take this: \(detail)"
         case .away(let detail): "the fleet's database is away: \(detail)"
         }
     }

@@ -66,6 +66,17 @@ enum ShareSums {
                     \(take(cost(of: "old"), from: "'\(unproved)'")) \(add(cost(of: "old"), to: "old.principal"))
                 END;
                 """)
+        for part in parts {
+            try db.execute(
+                sql: """
+                    CREATE TEMP TRIGGER share_\(part.table)_came AFTER INSERT ON main.\(part.table) WHEN \(isOpen(of: "new")) BEGIN
+                        \(add(part.cost("new"), to: owner(of: "new"))) \(add(part.cost("new"), to: upstream(of: "new")))
+                    END;
+                    CREATE TEMP TRIGGER share_\(part.table)_went AFTER DELETE ON main.\(part.table) WHEN \(isOpen(of: "old")) BEGIN
+                        \(take(part.cost("old"), from: owner(of: "old"))) \(take(part.cost("old"), from: upstream(of: "old")))
+                    END;
+                    """)
+        }
         for (account, bytes) in sums { try db.execute(sql: "INSERT INTO share VALUES (?, ?)", arguments: [account, bytes]) }
     }
 
@@ -95,13 +106,32 @@ enum ShareSums {
 
     private static func upstream(_ row: String) -> String { "'@' || \(row).upstream" }
 
-    /// The cost of a row: the body, its base representation, the fields, and target and key as often as columns and indexes repeat them. A
-    /// representation or file shared by several operations is counted for each.
+    /// The accounts of the operation that a row of another table belongs to.
+    private static func owner(of row: String) -> String { "(SELECT \(owner("op")) FROM op WHERE op.seq = \(row).seq)" }
+    private static func upstream(of row: String) -> String { "(SELECT \(upstream("op")) FROM op WHERE op.seq = \(row).seq)" }
+
+    /// A table with rows of one operation, as many as its client likes: the operations that it needs, and the places of local ids.
+    private struct Part: Sendable {
+        let table: String
+        /// SQL for the bytes of a row.
+        let cost: @Sendable (_ row: String) -> String
+    }
+
+    private static let parts = [
+        Part(table: "op_dep") { _ in "\(needBytes)" }, Part(table: "op_ref") { "(\(needBytes) + length(\($0).place))" },
+    ]
+
+    /// Bytes counted for a dependency, with its entry in the index.
+    static let needBytes = 64
+
+    /// The cost of a row: the body, its base representation, the fields, target and key as often as columns and indexes repeat them, and its
+    /// rows of other tables. A representation or file shared by several operations is counted for each.
     private static func cost(_ row: String) -> String {
-        """
-        (\(rowBytes) + \(row).body_len + length(\(row).headers) + 6 * (length(\(row).target) + length(\(row).idem_key))
-            + coalesce((SELECT length(body) FROM snapshot WHERE sha = \(row).base_sha), 0))
-        """
+        let others = parts.map { "coalesce((SELECT sum(\($0.cost($0.table))) FROM \($0.table) WHERE \($0.table).seq = \(row).seq), 0)" }
+        return """
+            (\(rowBytes) + \(row).body_len + length(\(row).headers) + 6 * (length(\(row).target) + length(\(row).idem_key))
+                + coalesce((SELECT length(body) FROM snapshot WHERE sha = \(row).base_sha), 0) + \(others.joined(separator: " + ")))
+            """
     }
 
     private static func cost(of row: String) -> String { "(SELECT \(cost("op")) FROM op WHERE op.seq = \(row).seq)" }

@@ -223,6 +223,11 @@ final class CommitQueue: Sendable {
         guard let partner, group.contains(where: { $0.scope != .own }) else { return commit(group, on: db) }
         var outcome = Outcome.unasked
         while case .unasked = outcome { outcome = commit(group, with: partner, on: db) }
+        if case .refused = outcome {
+            // One of the jobs is the cause: the others need not fail with it.
+            for index in group.indices { run(group[index...index], on: db) }
+            return
+        }
         guard case .absent(let absence) = outcome else { return }
         // Without the partner, only jobs that need it not.
         func isAble(_ job: Job) -> Bool { job.scope == .own || job.scope == .either && absence.permitsEither }
@@ -239,6 +244,8 @@ final class CommitQueue: Sendable {
         case unasked
         /// The partner takes no part; everything was rolled back.
         case absent(PartnerAbsence)
+        /// The partner does not permit what several jobs have changed; everything was rolled back.
+        case refused
     }
 
     /// Commits a group in both databases, the partner's first.
@@ -257,6 +264,9 @@ final class CommitQueue: Sendable {
             if let absence = error as? PartnerAbsence {
                 if !absence.isUnknown { return .absent(absence) }
                 failure = absence.error
+            } else if let refusal = error as? PartnerRefusal {
+                if group.count > 1 { return .refused }
+                failure = refusal.error
             } else {
                 failure = error
             }

@@ -22,7 +22,7 @@ protocol CommitPartner: Sendable {
     /// - Throws: `PartnerAbsence`, or the error of SQLite.
     func begin(in db: Database, isReading: Bool) throws -> Bool
     /// Takes over what the jobs have changed, and commits it.
-    /// - Throws: `PartnerAbsence`, or the error of SQLite. SQLite must not commit then.
+    /// - Throws: `PartnerAbsence`, `PartnerRefusal`, or the error of SQLite. SQLite must not commit then.
     func prepare(in db: Database) throws
     /// Gives up a transaction that was begun; no effect otherwise.
     func abandon()
@@ -32,6 +32,12 @@ protocol CommitPartner: Sendable {
     func beginAlone(in db: Database) throws
     /// Ends it, before its commit.
     func endAlone(in db: Database) throws
+}
+
+/// The partner refuses what the jobs of a transaction have changed, as it would again. Nothing has changed.
+struct PartnerRefusal: Error {
+    /// What the callers get.
+    let error: any Error
 }
 
 /// The partner does not take part.

@@ -29,6 +29,22 @@ struct SharedOperation: Sendable {
     var state: String
 }
 
+/// A text in an index of the shared database. PostgreSQL refuses a row whose index entry is longer than 2,704 bytes, and with it the whole
+/// transaction.
+enum IndexedText {
+    /// Bytes of a text that is kept as it is.
+    static let limit = 2_000
+    private static let mark = "sha256:"
+
+    /// The text, or a digest of a long one.
+    static func of(_ text: String) -> String {
+        text.utf8.count <= limit ? text : mark + CacheStore.digest(of: Array(text.utf8))
+    }
+
+    /// True if a text may be a digest in place of a long one.
+    static func mayBeDigest(_ text: String) -> Bool { text.utf8.count == mark.utf8.count + 64 && text.hasPrefix(mark) }
+}
+
 /// An operation in flight, with the node that sends it.
 struct SharedClaim: Sendable {
     var sequence: Int64

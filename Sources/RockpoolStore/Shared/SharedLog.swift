@@ -168,7 +168,7 @@ final class SharedLog: Sendable {
             try run(
                 SharedSchema.claiming,
                 [
-                    .numbers(claimed.map(\.sequence)), .texts(claimed.map(\.upstream)), .texts(claimed.map(\.lane)),
+                    .numbers(claimed.map(\.sequence)), .texts(claimed.map(\.upstream)), .texts(claimed.map { IndexedText.of($0.lane) }),
                     .texts(claimed.map(\.node)), .numbers(claimed.map(\.epoch)),
                 ])
         }
@@ -180,7 +180,7 @@ final class SharedLog: Sendable {
                 [
                     .texts(part.map(\.table)), .bytes(part.map(\.key)), .numbers(part.map { Int64($0.part) }), .bytes(part.map(\.data)),
                     .texts(part.map { $0.operation?.id }), .texts(part.map { $0.operation?.upstream }),
-                    .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey }),
+                    .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey.map(IndexedText.of) }),
                     .texts(part.map { $0.operation?.state }), .text(node), .numbers(claimed.isEmpty ? released : []),
                 ])
             last = max(last, rows.compactMap { $0.first?.map { $0.reduce(0) { $0 << 8 | Int64($1) } } }.max() ?? 0)

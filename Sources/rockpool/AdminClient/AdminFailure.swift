@@ -20,7 +20,9 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .notRunning(let socket): "no server is running (no process listens on \(socket)); start it with: rockpool serve"
+        case .notRunning(let socket):
+            "no server is running (no process listens on \(socket)); start it with: rockpool serve"
+                + (Directories.workingFile == nil ? "" : "; of ./rockpool.yaml only serve and config know, name it by --config")
         case .elsewhere(let socket, let server): "no server answers on \(socket), but \(server)"
         case .timedOut: "the server did not respond in time"
         case .needed(let others): "\(others.count) other operations depend on it"

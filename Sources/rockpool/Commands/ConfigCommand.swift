@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import RockpoolCore
+import RockpoolStore
 
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -9,7 +10,7 @@ struct ConfigCommand: AsyncParsableCommand {
         discussion: .examples(
             "rockpool config check rockpool.yaml",
             "rockpool config show"),
-        subcommands: [Check.self, Show.self, Schema.self])
+        subcommands: [Check.self, Show.self, Schema.self, Trust.self])
 
     /// The configuration file; the argument takes precedence over `--config`.
     struct Source: ParsableArguments {
@@ -17,7 +18,7 @@ struct ConfigCommand: AsyncParsableCommand {
         var file: String?
         @OptionGroup var common: CommonOptions
 
-        func load() throws -> LoadedConfiguration { try common.load(file: file ?? common.config) }
+        func load() throws -> LoadedConfiguration { try common.loadInFolder(named: file) }
     }
 
     struct Check: ParsableCommand {
@@ -32,9 +33,7 @@ struct ConfigCommand: AsyncParsableCommand {
             let loaded = try source.load()
             let configuration = loaded.configuration
             try Server.checkFiles(of: configuration)
-            if source.file == nil, source.common.config == nil, let file = loaded.file {
-                Display.error.print("rockpool: checked \(file)".inOneLine)
-            }
+            if source.file == nil, source.common.config == nil, let file = loaded.file { source.common.say("checked \(file)") }
             let count = configuration.upstreams.count
             Display.output.print("the configuration is valid: \(count) \(count == 1 ? "upstream" : "upstreams")")
         }
@@ -73,6 +72,48 @@ struct ConfigCommand: AsyncParsableCommand {
                 Display.output.print(file.map { "# \($0): \(head)".inOneLine } ?? "# \(head)")
                 Display.output.write(try tree.yaml { source($0.text) })
             case .json: Display.output.print(tree.json())
+            }
+        }
+    }
+
+    struct Trust: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Let the file of a working directory decide everything, as it is now.",
+            discussion: .examples(
+                "rockpool config trust",
+                after: """
+                    serve and config read ./rockpool.yaml without being told to. Keys that run programs, name files, sockets, authorities or \
+                    parents, or open the proxy to others are refused from it until you have agreed to it. A changed file needs it again.
+                    """))
+        @Argument(help: "The file; by default ./rockpool.yaml.", completion: .file(extensions: ["yaml", "yml"]))
+        var file = "rockpool.yaml"
+        @Flag(name: .long, help: "Withdraw the consent.") var revoke = false
+
+        func run() throws {
+            let environment = ProcessInfo.processInfo.environment
+            let (path, book) = (URL(fileURLWithPath: file).resolvingSymlinksInPath().path, ConsentBook(environment: environment))
+            if revoke {
+                guard try book.remove(path) else { throw CommandFailure(.failed, "\(path) is not trusted".inOneLine) }
+                return Display.output.print("\(path) is no longer trusted".inOneLine)
+            }
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw CommandFailure(.failed, "\(path) cannot be read: \(String(cString: strerror(errno)))".inOneLine)
+            }
+            let request = ConsentRequest(file: path, bytes: Array(data), decisions: try decisions(in: data, at: path))
+            try request.note(in: book)
+            for decision in request.decisions { Display.output.print("\(decision.place): \(decision.key): \(decision.value)".inOneLine) }
+            Display.output.print("\(path) is trusted, until it changes".inOneLine)
+        }
+
+        /// What the file decides. Throws if it is no valid configuration.
+        private func decisions(in data: Data, at path: String) throws -> [ConsentRequest.Decision] {
+            do throws(ConfigurationError) {
+                let yaml = String(decoding: data, as: UTF8.self)
+                _ = try ConfigurationSources(file: path, environment: [:]).load(yaml: yaml, named: path, decides: false)
+                return []
+            } catch {
+                guard let request = error.consent else { throw error }
+                return request.decisions
             }
         }
     }

@@ -46,6 +46,7 @@ extension ClientEnvironment {
         let usual = umask(0o077)
         defer { umask(usual) }
         let (configuration, server) = try await common.effective()
+        if common.config == nil, let file = server.map(\.facts.configFile) ?? common.file { common.say("configuration \(file)") }
         let files =
             try await server?.authorityFiles(environment: environment) ?? AuthorityFiles(stateDirectory: configuration.storage.stateDir)
         if configuration.needsAuthority, server?.isOwn ?? true {

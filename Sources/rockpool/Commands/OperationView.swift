@@ -36,7 +36,8 @@ struct OperationView {
     /// The commands that are allowed now, as one line; nil if there are none.
     var advice: String? {
         if let conflict = report.conflict { return "Next: rockpool conflicts show \(conflict)" }
-        let allowed = (document["commands"]?.array ?? []).compactMap(\.string)
+        let repeating = (report.repeats ?? 0) > 0 ? ["repeat"] : []
+        let allowed = (document["commands"]?.array ?? []).compactMap(\.string) + repeating
         return allowed.isEmpty ? nil : "Next: rockpool outbox \(allowed.joined(separator: "|")) \(report.id)"
     }
 

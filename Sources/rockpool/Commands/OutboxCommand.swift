@@ -12,7 +12,7 @@ struct OutboxCommand: AsyncParsableCommand {
             "rockpool outbox show ID  # request, answer, attempts",
             "rockpool outbox retry ID"),
         subcommands: [
-            List.self, Summary.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self,
+            List.self, Summary.self, Show.self, Retry.self, Repeat.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self,
             Migrate.self,
         ],
         defaultSubcommand: List.self)
@@ -64,10 +64,13 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Retry one operation now, all of a lane, or all that are selected.",
+            abstract: "Retry one operation now, all of a lane, what was refused, or all that are selected.",
             discussion: """
+                A refused operation is sent under a new key. Uncertain ones are retried by id or by state only.
+
                 EXAMPLES
                   rockpool outbox retry ID        # the beginning or end of an id is enough
+                  rockpool outbox retry --reason rejected --since 10m
                   rockpool outbox retry --state dead --upstream notes --yes
                 """)
         @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
@@ -76,13 +79,22 @@ struct OutboxCommand: AsyncParsableCommand {
             name: .long,
             help: "All pending, parked, dead and conflicted operations of this lane; uncertain ones are retried by id only.")
         var lane: String?
+        @Option(name: .long, help: "Only what was refused or given up for this reason, such as rejected.") var reason: String?
+        @Option(name: .long, help: "Only what was refused since then: a duration such as 10m, or a time of RFC 3339.") var since: String?
         @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var bulk: OutboxBulk
         @OptionGroup var common: CommonOptions
 
         func validate() throws {
-            guard [id != nil, lane != nil, bulk.isUsed].count(where: \.self) == 1 else {
-                throw ValidationError("give the id of an operation, or a lane with --lane, or --state")
+            let isSelected = lane != nil || reason != nil || since != nil
+            guard [id != nil, isSelected, bulk.isUsed].count(where: \.self) == 1 else {
+                throw ValidationError("give the id of an operation, or --lane, --reason or --since, or --state")
+            }
+            guard reason == nil || reason.flatMap(OperationReason.init) != nil else {
+                throw ValidationError("--reason takes \(OperationReason.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            guard since.map({ RFC3339.parse($0) != nil || (try? TimeSpan(parsing: $0)) != nil }) != false else {
+                throw ValidationError("--since takes a duration such as 10m, or a time of RFC 3339")
             }
         }
 
@@ -102,8 +114,27 @@ struct OutboxCommand: AsyncParsableCommand {
             var call = AdminCall.post("/v1/operations/retry")
             call.query["now"] = now ? "true" : nil
             call.query["lane"] = lane
+            call.query["reason"] = reason
+            call.query["since"] = since
             let report = try await client.send(call).decoded(as: LaneRetryReport.self)
-            for line in report.lines(lane: lane ?? "") { Display.output.print(line.inOneLine) }
+            for line in report.lines(of: lane.map { "lane \($0)" } ?? "the selection") { Display.output.print(line.inOneLine) }
+        }
+    }
+
+    struct Repeat: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make the counted repeats of an operation operations of their own.",
+            discussion: .examples(
+                "rockpool outbox repeat ID",
+                after: "Equal requests within 10 s that were answered 202 are one operation; outbox show says how many."))
+        @Argument(help: "The operation\'s id, or a part of it.", completion: Completions.operations, transform: CommonOptions.id) var id:
+            String
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            let reply = try await common.client().send(.post(.operation(id, verb: "repeat")))
+            let made = try reply.decoded(as: OperationListReport.self).items
+            for operation in made { Display.output.print("\(operation.id) is a repeat of \(id), sent like any other".inOneLine) }
         }
     }
 

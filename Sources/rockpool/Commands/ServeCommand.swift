@@ -33,7 +33,7 @@ struct ServeCommand: AsyncParsableCommand {
         ProcessSetUp.prepare()
         LoggingSystem.bootstrap { LogLines(label: $0, output: .standardError) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
-        let loaded = try load()
+        let loaded = try agreed(load)
         LogOutput.standardError.format = loaded.configuration.log.format
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
@@ -77,12 +77,21 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
+    /// The configuration, after a question on the terminal if it needs the user's consent.
+    private func agreed(_ load: () throws -> LoadedConfiguration) throws -> LoadedConfiguration {
+        do { return try load() } catch let error as ConfigurationError {
+            guard let request = error.consent else { throw error }
+            try request.ask(ConsentBook(environment: ProcessInfo.processInfo.environment))
+            return try load()
+        }
+    }
+
     private func load() throws -> LoadedConfiguration {
         var flags: [String: (flag: String, text: String)] = [:]
         flags["storage.cache_dir"] = cacheDir.map { ("--cache-dir", $0) }
         flags["proxy.listen"] = proxyListen.map { ("--proxy-listen", $0) }
         flags["admin.listen"] = adminListen.map { ("--admin-listen", $0) }
-        var loaded = try common.load(flags: flags)
+        var loaded = try common.loadInFolder(flags: flags)
         try FlagUpstreams(urls: upstream).add(to: &loaded.configuration)
         return loaded
     }

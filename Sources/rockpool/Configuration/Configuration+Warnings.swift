@@ -16,7 +16,7 @@ extension Configuration {
 extension Route {
     /// True if the route makes cache keys of bodies that may be mutations.
     fileprivate var looksLikeGraphQL: Bool {
-        guard cache == .body, kind != .graphql else { return false }
+        guard isKeyedByBody, kind != .graphql else { return false }
         let path = match.split(separator: " ").last.map { $0.lowercased() } ?? ""
         return path.split(separator: "/").contains { $0 == "graphql" || $0 == "gql" }
     }

@@ -2,6 +2,7 @@
 // (docs/reference/configuration.md#sources).
 import Foundation
 import RockpoolCore
+import RockpoolStore
 import Yams
 
 /// The sources of one configuration. A flag takes precedence over a variable, a variable over the file.
@@ -9,6 +10,8 @@ struct ConfigurationSources {
     /// The YAML file; nil means the defaults.
     var file: String?
     var environment: [String: String] = ProcessInfo.processInfo.environment
+    /// The consents for a file that was found in the working directory; nil for a file that the user has named, which decides everything.
+    var consents: ConsentBook?
     /// Command-line flags, by configuration key.
     var flags: [String: (flag: String, text: String)] = [:]
 
@@ -22,12 +25,17 @@ struct ConfigurationSources {
         guard let yaml = String(data: data, encoding: .utf8) else {
             throw ConfigurationError(problems: [Problem(place: .file(file, line: 1), message: "is not UTF-8 text")])
         }
-        return try load(yaml: yaml, named: file)
+        let bytes = Array(data)
+        return try load(yaml: yaml, named: file, decides: consents?.holds(file, bytes: bytes) ?? true)
     }
 
-    /// Reads the configuration from text; `name` is the file name used in problems.
-    func load(yaml: String, named name: String) throws(ConfigurationError) -> LoadedConfiguration {
+    /// Reads the configuration from text.
+    /// - Parameters:
+    ///   - name: The file name used in problems.
+    ///   - decides: False for a file that must not set what only the user decides (`Key.needsConsent`).
+    func load(yaml: String, named name: String, decides: Bool = true) throws(ConfigurationError) -> LoadedConfiguration {
         var reader = ConfigReader(file: name, environment: environment, flags: flags)
+        reader.decides = decides
         var configuration = Configuration()
         let root = try Self.compose(yaml, named: name).map { Entry(node: $0, place: .file(name, line: $0.mark?.line ?? 1)) }
         Configuration.section.read(root, into: &configuration, at: .root, with: &reader)
@@ -39,6 +47,10 @@ struct ConfigurationSources {
         Directories(environment: environment, file: file, places: reader.places).resolve(&configuration)
         for found in configuration.contradictions() { reader.refuse(found) }
         if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }
+        if !reader.decisions.isEmpty {
+            let request = ConsentRequest(file: name, bytes: Array(yaml.utf8), decisions: reader.decisions)
+            throw ConfigurationError(problems: [request.problem], consent: request)
+        }
         return LoadedConfiguration(
             configuration: configuration, places: reader.places,
             warnings: Self.warnings(for: environment, known: reader.variables) + configuration.warnings)
@@ -46,9 +58,11 @@ struct ConfigurationSources {
 
     private static func compose(_ yaml: String, named name: String) throws(ConfigurationError) -> Node? {
         do {
-            return try Yams.compose(yaml: yaml)
+            return try BoundedYAML.compose(yaml)
         } catch let error as YamlError {
             throw ConfigurationError(problems: [Problem(error, named: name)])
+        } catch let error as BoundedYAML.Refusal {
+            throw ConfigurationError(problems: [Problem(place: .file(name, line: error.line), message: "is not YAML: \(error.problem)")])
         } catch {
             throw ConfigurationError(problems: [Problem(place: .file(name, line: 1), message: "is not YAML: \(error)")])
         }

@@ -1,6 +1,7 @@
 // Resolves paths: `~`, the XDG base directories of the defaults, and paths relative to the configuration file.
 import Foundation
 import RockpoolCore
+import RockpoolStore
 
 /// Makes the paths of a configuration absolute.
 struct Directories {
@@ -32,11 +33,15 @@ struct Directories {
         }
     }
 
-    /// The configuration file used without `--config`: `./rockpool.yaml`, or `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
+    /// The user's configuration file, `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
     static func defaultFile(environment: [String: String]) -> String? {
-        if let file = workingFile { return file }
         let file = userFile(environment: environment)
         return FileManager.default.fileExists(atPath: file) ? file : nil
+    }
+
+    /// The state directory where no key names one: `$XDG_STATE_HOME/rockpool`, or `~/.local/state/rockpool`.
+    static func userState(environment: [String: String]) -> String {
+        (xdg("XDG_STATE_HOME", in: environment) ?? home(in: environment) + "/.local/state") + "/rockpool"
     }
 
     /// The user's configuration file, which may not exist.
@@ -87,4 +92,9 @@ struct Directories {
     private static func home(in environment: [String: String]) -> String {
         environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
     }
+}
+
+extension ConsentBook {
+    /// The book of this user.
+    init(environment: [String: String]) { self.init(stateDirectory: Directories.userState(environment: environment)) }
 }

@@ -49,15 +49,22 @@ extension Route {
         if strategy == .networkOnly, store == .always {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
-        if cache == .body || kind == .graphql, let method = match.patternMethod,
+        if read, queue == .always { found.append(Contradiction("\(key).queue", "a request that reads is never queued")) }
+        if read, kind != .standard {
+            found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
+        }
+        if isReadByBody, let method = match.patternMethod,
             !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
         {
-            let key = cache == .body ? "\(key).cache" : "\(key).kind"
+            let key = kind == .graphql ? "\(key).kind" : cache == .body ? "\(key).cache" : "\(key).read"
             let known = kind == .graphql ? "POST" : BodyKey.declarable.sorted().joined(separator: ", ")
             found.append(Contradiction(key, "a \(method) is not read by its body; possible for \(known)"))
         }
-        if offlineResponse == .optimistic, kind == .s3 {
+        if offlineResponse != nil, offlineResponse != .accepted, kind == .s3 {
             found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))
+        }
+        if case .fixed(let reply)? = offlineResponse, reply.status == 204 || reply.status == 205, !reply.body.isEmpty {
+            found.append(Contradiction("\(key).offline_response.body", "a \(reply.status) has no body"))
         }
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))

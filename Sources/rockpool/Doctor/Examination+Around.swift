@@ -1,5 +1,6 @@
 // Installed programs that reach servers without the proxy, whatever the environment says (docs/guide/clients.md#programs).
 import RockpoolCore
+import RockpoolStore
 
 extension Examination {
     /// One finding for each installed program that goes around, and for exceptions of this shell.
@@ -33,6 +34,23 @@ extension Examination {
         }
         guard !fleet.survivesDatabaseHost else { return [.ok("fleet", detail: fleet.words)] }
         return [.warn("fleet", detail: fleet.words, advice: "set synchronous_standby_names in PostgreSQL, and outbox.require_synchronous")]
+    }
+
+    /// The bodies of queued writes: those of a running server by their lengths, those of a stopped one by what they hold.
+    func bodies() async -> [Finding] {
+        let damaged: [StatusReport.Damaged]
+        if let status = try? await client.send(.get("/v1/status")).decoded(as: StatusReport.self) {
+            damaged = status.damaged ?? []
+        } else {
+            let storage = configuration.storage
+            let found = await DataStore.damagedBodiesWhileStopped(
+                storage.stateDir, seal: BodySeal.kept(storage), now: WallClock.now())
+            guard let found else { return [] }
+            damaged = found.map { StatusReport.Damaged(body: "blobs/\($0.sha256)", what: $0.what, operations: $0.operations) }
+        }
+        return damaged.map {
+            .fail("bodies", detail: $0.words, advice: "put the file back from a backup, then: rockpool outbox retry, or discard the writes")
+        }
     }
 
     /// A proxy that other machines can use without a password.

@@ -44,6 +44,33 @@ struct ConfigurationPatch {
         return nil
     }
 
+    /// Reads the file as the diff makes it.
+    /// - Parameter resources: what the diff adds, by the name of the upstream.
+    /// - Throws: a failure if anything else would change.
+    func check(adds resources: [String: [ProposedResource]], to before: Configuration) throws {
+        let sources = ConfigurationSources(file: file, environment: [:])
+        var (old, new) = (before, try sources.load(yaml: patched, named: file).configuration)
+        var meant: [String: Set<Resource>] = [:]
+        for index in old.upstreams.indices {
+            let upstream = old.upstreams[index]
+            let added = try (resources[upstream.name] ?? []).map { try $0.declared() }
+            meant[upstream.name] = Set(upstream.resources + added)
+            old.upstreams[index].resources = []
+        }
+        let found = Dictionary(new.upstreams.map { ($0.name, Set($0.resources)) }) { first, _ in first }
+        for index in new.upstreams.indices { new.upstreams[index].resources = [] }
+        guard old == new, found == meant else {
+            throw CommandFailure(.failed, "\(file) would not mean what is proposed; nothing is proposed".inOneLine)
+        }
+    }
+
+    /// The file with the lines of the diff.
+    var patched: String {
+        var all = lines
+        for hunk in hunks.sorted(by: { $0.line > $1.line }) { all.insert(contentsOf: hunk.added, at: min(hunk.line, all.count)) }
+        return all.joined(separator: "\n")
+    }
+
     /// The diff; empty without hunks.
     var text: String {
         guard !hunks.isEmpty else { return "" }
@@ -58,6 +85,21 @@ struct ConfigurationPatch {
     }
 
     private static func indentation(_ line: String) -> Int { line.prefix { $0 == " " }.count }
+}
+
+extension ProposedResource {
+    /// The resource as the configuration has it.
+    fileprivate func declared() throws -> Resource {
+        let upstream = ConfigDocument.map([
+            .init("name", .text("api")), .init("origin", .text("https://api.example.com")), .init("resources", .list([document])),
+        ])
+        let text = ConfigDocument.map([.init("upstreams", .list([upstream]))]).json()
+        let read = try ConfigurationSources(environment: [:]).load(yaml: text, named: "the proposal").configuration.upstreams
+        guard let resource = read.first?.resources.first else {
+            throw CommandFailure(.failed, "\(collection) cannot be declared".inOneLine)
+        }
+        return resource
+    }
 }
 
 extension String {

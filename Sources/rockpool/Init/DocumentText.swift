@@ -4,10 +4,10 @@ import RockpoolCore
 import Yams
 
 enum DocumentText {
-    /// Nil if the text is neither JSON nor YAML.
+    /// Nil if the text is neither JSON nor YAML, or if its aliases make it much larger than it is.
     static func value(of bytes: [UInt8]) -> JSONValue? {
         if let json = try? JSONValue.parse(bytes, sizeLimit: .mib(64)) { return json }
-        guard let node = try? Yams.compose(yaml: String(decoding: bytes, as: UTF8.self)) else { return nil }
+        guard let node = try? BoundedYAML.compose(String(decoding: bytes, as: UTF8.self)) else { return nil }
         return value(of: node)
     }
 

@@ -32,9 +32,7 @@ struct InitCommand: AsyncParsableCommand {
     func run() async throws {
         let declared = try declared()
         let api = try proposal(for: declared.origin)
-        let yaml = ProposedConfiguration(origin: declared.origin, name: declared.name, api: api).yaml
-        // It is checked before it is written: a proposal that cannot be used is none.
-        _ = try ConfigurationSources(environment: [:]).load(yaml: yaml, named: output)
+        let yaml = try ProposedConfiguration(origin: declared.origin, name: declared.name, api: api).checked(named: output)
         guard output != "-" else { return Display.output.write(yaml) }
         let file = try NewFile(output, replacing: force)
         do {

@@ -27,15 +27,15 @@ struct LearnCommand: AsyncParsableCommand {
             try await Waiting.on("watching") { try await Task.sleep(for: .milliseconds(pause)) }
         }
         let text = String(decoding: data, as: UTF8.self)
-        let places = try ConfigurationSources(file: file, environment: [:]).load().places
+        let before = try ConfigurationSources(file: file, environment: [:]).load()
         var patch = ConfigurationPatch(file: file, text: text)
-        var count = 0
+        var added: [String: [ProposedResource]] = [:]
         for (index, declared) in server.configuration.upstreams.enumerated() where upstream == nil || declared.name == upstream {
             let found = try await proposal(for: declared, from: server.client)
             for note in found.notes { Display.error.print("rockpool: \(declared.name): \(note)".inOneLine) }
             guard !found.resources.isEmpty else { continue }
             let key = "upstreams[\(index)]"
-            guard let line = Self.line(of: places["\(key).name"]),
+            guard let line = Self.line(of: before.places["\(key).name"]),
                 patch.add(
                     found.resources, toUpstreamAt: line,
                     resourcesAt: declared.resources.isEmpty ? nil : Self.resources(in: text, below: line))
@@ -46,8 +46,10 @@ struct LearnCommand: AsyncParsableCommand {
                 }
                 continue
             }
-            count += found.resources.count
+            added[declared.name] = found.resources
         }
+        try patch.check(adds: added, to: before.configuration)
+        let count = added.values.reduce(0) { $0 + $1.count }
         Display.output.write(patch.text)
         Display.error.print("rockpool: \(count) \(count == 1 ? "resource is" : "resources are") proposed for \(file)".inOneLine)
     }
@@ -63,8 +65,7 @@ struct LearnCommand: AsyncParsableCommand {
             reading.note(method: "GET", path: path, status: 200, body: document["shape"])
         }
         var found = reading.proposal()
-        let known = Set(declared.resources.map(\.collection))
-        found.resources.removeAll { known.contains($0.collection) }
+        found.remove(Set(declared.resources.map(\.collection)))
         if let unread = stored["unread"]?.integer, unread > 0 {
             found.notes.append("\(unread) responses are too long, or have a content coding other than gzip and deflate, and were not read")
         }

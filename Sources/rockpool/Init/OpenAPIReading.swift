@@ -30,7 +30,7 @@ struct OpenAPIReading {
                 continue
             }
             guard !collection.isEmpty, let list = paths[collection] ?? paths[collection + "/"] else { continue }
-            found.resources.append(resource(full, list: list, item: item, at: base + path, parameter: parameter))
+            found.add(resource(full, list: list, item: item, at: base + path, parameter: parameter))
         }
         return found
     }
@@ -90,11 +90,18 @@ struct OpenAPIReading {
             ?? (schema["items"] == nil ? nil : "array")
     }
 
-    /// The members of an object's schema, those of `allOf` included.
-    private func members(of schema: JSONValue, depth: Int = 0) -> [(String, JSONValue)] {
-        guard depth < 8 else { return [] }
-        let own = schema["properties"]?.object.map { object in object.names.compactMap { name in object[name].map { (name, $0) } } } ?? []
-        return own + (schema["allOf"]?.array ?? []).flatMap { members(of: resolved($0), depth: depth + 1) }
+    /// The members of an object's schema, those of `allOf` included: at most 256, of at most 64 schemas, which may name each other.
+    private func members(of schema: JSONValue) -> [(String, JSONValue)] {
+        var found: [(String, JSONValue)] = []
+        var (waiting, seen) = ([schema], 0)
+        while let next = waiting.popLast(), seen < 64, found.count < 256 {
+            seen += 1
+            if let object = next["properties"]?.object {
+                found += object.names.prefix(256).compactMap { name in object[name].map { (name, $0) } }
+            }
+            waiting += (next["allOf"]?.array ?? []).prefix(64).reversed().map(resolved)
+        }
+        return found
     }
 
     /// Follows local references: `#/components/schemas/Note`.

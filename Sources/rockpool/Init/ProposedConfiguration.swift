@@ -7,9 +7,38 @@ struct ProposedConfiguration {
     let name: String
     let api: ProposedAPI
 
-    var yaml: String {
+    /// The text, as it was written and read again.
+    /// - Parameter file: the name of the file in problems.
+    /// - Throws: `ConfigurationError` if the proposal is no valid configuration, `CommandFailure` if the text would mean anything else than it.
+    func checked(named file: String) throws -> String {
+        let text = yaml
+        let read = try ConfigurationSources(environment: [:]).load(yaml: text, named: file).configuration
+        guard try read == ConfigurationSources(environment: [:]).load(yaml: document.json(), named: file).configuration else {
+            throw CommandFailure(
+                .failed, "the configuration for \(origin.url) would not mean what is proposed; nothing is written".inOneLine)
+        }
+        return text
+    }
+
+    /// The proposal as values.
+    private var document: ConfigDocument {
+        .map([
+            .init(
+                "upstreams",
+                .list([
+                    .map([
+                        .init("name", .text(name)), .init("origin", .text(origin.url)), .init("gateway", .text("127.0.0.1:7630")),
+                        .init("policy", .text("offline-first")),
+                        .init("routes", .list(stored.map { .map([.init("match", .text($0)), .init("store", .text("always"))]) })),
+                        .init("resources", .list(api.resources.map(\.document))),
+                    ])
+                ]))
+        ])
+    }
+
+    private var yaml: String {
         var lines = [
-            "# Rockpool for \(origin.url), written by `rockpool init`. Check it: rockpool config check. Start it: rockpool serve.",
+            "# Rockpool for \(ForeignText.comment(origin.url)), written by `rockpool init`. Check it: rockpool config check. Start it: rockpool serve.",
             "# Every key with its default: rockpool config show, or docs/reference/configuration.md.",
             "upstreams:",
             "  - name: \(Self.quoted(name))",
@@ -25,23 +54,24 @@ struct ProposedConfiguration {
                     "    #   - { collection: /v1/notes, item: \"/v1/notes/{id}\", offline_response: optimistic }", "",
                 ]).joined(separator: "\n")
         }
-        if let source = api.source { lines.append("    # From \(source):") }
+        if let source = api.source { lines.append("    # From \(ForeignText.comment(source)):") }
         lines += routes
         lines.append("    resources:")
         for resource in api.resources { lines += Self.lines(of: resource, indentation: 6) }
         return (lines + noted + [""]).joined(separator: "\n")
     }
 
-    /// Routes that store what the API forbids to store: without them nothing of it could be read offline.
+    /// Paths that the API forbids to store: without a route nothing of them could be read offline.
+    private var stored: [String] { api.resources.filter(\.isNoStore).map(\.collection).flatMap { [$0, $0 + "/*"] } }
+
     private var routes: [String] {
-        let unstored = api.resources.filter(\.isNoStore).map(\.collection)
-        guard !unstored.isEmpty else { return [] }
+        guard !stored.isEmpty else { return [] }
         return ["    # The API answers no-store. Without these lines nothing of it is readable while it is away.", "    routes:"]
-            + unstored.flatMap { [$0, $0 + "/*"] }.map { "      - { match: \(Self.quoted($0)), store: always }" }
+            + stored.map { "      - { match: \(Self.quoted($0)), store: always }" }
     }
 
     private var noted: [String] {
-        let notes = api.notes.prefix(20).map { "    # Not declared: \($0)".inOneLine }
+        let notes = api.notes.prefix(20).map { "    # Not declared: \(ForeignText.comment($0))" }
         return notes + (api.notes.count > 20 ? ["    # and \(api.notes.count - 20) more"] : [])
     }
 
@@ -56,11 +86,37 @@ struct ProposedConfiguration {
         members.append(
             resource.isOptimistic
                 ? "  offline_response: optimistic  # the API's own reply at once; accepted: 202"
-                : "  offline_response: accepted  # 202; optimistic: the API's own reply at once")
+                : "  # offline_response: optimistic  # the API's own reply at once, in place of 202")
         let space = String(repeating: " ", count: indentation)
-        return (resource.evidence.map { "# \($0)".inOneLine } + members).map { space + $0 }
+        return (resource.evidence.map { "# \(ForeignText.comment($0))" } + members).map { space + $0 }
     }
 
-    /// A YAML scalar in double quotes, which JSON's are too.
-    private static func quoted(_ text: String) -> String { String(decoding: JSONValue.string(text).serialized(), as: UTF8.self) }
+    /// A YAML scalar in double quotes.
+    private static func quoted(_ text: String) -> String { ConfigDocument.text(text).json() }
+}
+
+/// Names and paths of an API in a file that is written for it: of a text that the API has chosen, only letters, digits and a few marks.
+enum ForeignText {
+    private static let longestComment = 200
+
+    /// A text for a comment. Every other character is a question mark; no text ends the line, in whatever version of YAML.
+    static func comment(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.prefix(longestComment).map { $0 == " " || isPlain($0) ? $0 : "?" }))
+    }
+
+    /// True for a text that may be a value: a path, or a pointer.
+    static func isPlain(_ text: String) -> Bool { text.utf8.count <= 1000 && text.unicodeScalars.allSatisfy(isPlain) }
+
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        guard scalar.value >= 0x80 else {
+            return scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                || "-._~/:{}()[],;@+=%&?!$*#".unicodeScalars.contains(scalar)
+        }
+        switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark, .spacingMark,
+            .decimalNumber:
+            return true
+        default: return false
+        }
+    }
 }

@@ -16,6 +16,18 @@ struct ProposedResource: Hashable {
     /// The findings that led to it, each a line of comment.
     var evidence: [String] = []
 
+    /// The entry as values.
+    var document: ConfigDocument {
+        let all: [(String, String?)] = [
+            ("collection", collection), ("item", item), ("items", items), ("envelope", envelope), ("id", id), ("version", "etag"),
+            ("updated_at", updatedAt), ("offline_response", isOptimistic ? "optimistic" : nil),
+        ]
+        return .map(all.compactMap { name, value in value.map { .init(name, .text($0)) } })
+    }
+
+    /// True if every value may be written (`ForeignText`).
+    var isPlain: Bool { [collection, item, items, envelope, id, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
+
     /// Members that carry the time of the last change, the first choice first.
     static let changeTimes = [
         "updatedAt", "updated_at", "modifiedAt", "modified_at", "lastModified", "last_modified", "modified", "updated",
@@ -31,9 +43,22 @@ struct ProposedResource: Hashable {
 
 /// An API as `rockpool init` proposes it.
 struct ProposedAPI: Hashable {
-    var resources: [ProposedResource] = []
+    /// The most resources of one proposal.
+    private static let mostResources = 1000
+
+    private(set) var resources: [ProposedResource] = []
     /// The places where nothing could be proposed, each a line of comment.
     var notes: [String] = []
     /// The source of the resources: a URL or a file.
     var source: String?
+
+    /// Adds a resource, or notes why it is not proposed.
+    mutating func add(_ resource: ProposedResource) {
+        guard resource.isPlain else { return notes.append("\(resource.collection): a name has characters that are not written to a file") }
+        guard resources.count < Self.mostResources else { return notes.append("\(resource.collection): too many resources") }
+        resources.append(resource)
+    }
+
+    /// Leaves out the resources of these collections.
+    mutating func remove(_ collections: Set<String>) { resources.removeAll { collections.contains($0.collection) } }
 }

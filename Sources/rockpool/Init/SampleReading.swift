@@ -65,7 +65,7 @@ struct SampleReading {
                 resource.isOptimistic = false
                 resource.evidence.append("No entry was read: after one, say where its object lies (envelope), and take optimistic")
             }
-            found.resources.append(resource)
+            found.add(resource)
         }
         return found
     }

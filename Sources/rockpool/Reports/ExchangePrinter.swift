@@ -77,7 +77,9 @@ final class ExchangePrinter: Sendable {
         }
     }
 
-    private func write(_ line: String) throws { try FileHandle.standardOutput.write(line + "\n", named: "stdout") }
+    private func write(_ line: String) throws {
+        try FileHandle.standardOutput.write((display.isTerminal ? line.shownOnTerminal : line) + "\n", named: "stdout")
+    }
 
     /// `12:03:04.123 200 hit       GET   1.2 kB     340 µs https://api.example.com/v1/notes (fresh)`; the reason gives way on a narrow
     /// terminal, the URL never does.

@@ -27,6 +27,16 @@ struct StatusReport: TabularReport, Equatable {
         }
     }
 
+    /// A body of queued writes that cannot be read any more.
+    struct Damaged: Decodable, Equatable {
+        var body: String
+        /// `missing` or `bad`.
+        var what: String
+        var operations: [String]
+
+        var words: String { "\(body) is \(what == "missing" ? what : "damaged"), the body of \(operations.joined(separator: ", "))" }
+    }
+
     /// The refused write that was accepted last.
     struct Failed: Decodable, Equatable {
         var upstream: String
@@ -41,6 +51,7 @@ struct StatusReport: TabularReport, Equatable {
     var conflicts: Int
     var failed: Int
     var lastFailed: Failed?
+    var damaged: [Damaged]?
     var upstreams: [Upstream]
     /// A shortage of storage, with the next command; nil without one.
     var storage: String?
@@ -59,6 +70,7 @@ struct StatusReport: TabularReport, Equatable {
                 ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
             ] + (lastFailed.map { [("last failed", .init("\($0.method) \($0.url): \($0.cause ?? "refused")", .bad))] } ?? [])
+                + (damaged ?? []).map { ("damaged", .init($0.words, .bad)) }
                 + (storage.map { [("storage", .init($0, .warning))] } ?? [])
                 + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? []) + places)
         let list = TextTable(
@@ -74,11 +86,12 @@ struct StatusReport: TabularReport, Equatable {
     }
 
     /// True if something waits for a person.
-    var needsPerson: Bool { conflicts > 0 || failed > 0 }
+    var needsPerson: Bool { conflicts > 0 || failed > 0 || damaged != nil }
 
     /// The next step, as one line.
     private var next: String {
         if conflicts > 0 { return "Next: decide the conflicts: rockpool conflicts ls" }
+        if damaged != nil { return "Next: put back the bodies from a backup, or discard the writes: rockpool doctor" }
         if failed == 1, let lastFailed { return "Next: see the write and its answer: \(lastFailed.next)" }
         if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
         if storage != nil { return "Next: make room: rockpool storage-cleanup --dry-run" }

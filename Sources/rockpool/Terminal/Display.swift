@@ -30,8 +30,10 @@ struct Display: Sendable {
 
     func print(_ line: String) { write(line + "\n") }
 
+    /// Writes a text unchanged; on a terminal without what would control it (`String.shownOnTerminal`).
     func write(_ text: String) {
-        try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(text.utf8))
+        let shown = isTerminal ? text.shownOnTerminal : text
+        try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(shown.utf8))
     }
 
     private static func columns(of descriptor: Int32) -> Int? {

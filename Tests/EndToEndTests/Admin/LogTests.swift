@@ -6,8 +6,11 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct LogTests {
     /// Runs `body` with a server whose upstream refuses every write.
     private func with(format: String, _ body: (ServerProcess) async throws -> Void) async throws {
+        // Each refusal has a text of its own, so that they are no mass refusal (docs/outbox.md#mass-refusal).
         let origin = try await RawServer.answering { request in
-            request.hasPrefix("GET") ? "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" : "HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n"
+            if request.hasPrefix("GET") { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" }
+            let text = request.prefix { !$0.isNewline }
+            return "HTTP/1.1 422 No\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)"
         }
         var settings = ServerSettings(upstream: origin.port)
         settings.log = ["format": .string(format)]

@@ -18,8 +18,11 @@ import Testing
         let receiver = try await MessageReceiver.start(status: status)
         let secret = try scratch.write(Self.secret + "\n", to: "secret")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret)
+        // Each refusal has a text of its own, so that they are no mass refusal (docs/outbox.md#mass-refusal).
         let origin = try await RawServer.answering { request in
-            request.hasPrefix("GET") ? "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" : "HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n"
+            if request.hasPrefix("GET") { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" }
+            let text = request.prefix { !$0.isNewline }
+            return "HTTP/1.1 422 No\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)"
         }
         var settings = ServerSettings(upstream: origin.port, storage: storage)
         let webhook: JSONValue = ["webhook": ["url": .string(receiver.url), "secret_file": .string(secret)]]

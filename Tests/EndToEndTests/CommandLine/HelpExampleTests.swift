@@ -105,7 +105,11 @@ struct ExampleWorld {
         for name in ["urls.txt", "merged.json", "edit.json"] {
             try FileManager.default.copyItem(atPath: scratch.path + "/\(name)", toPath: directory.path + "/\(name)")
         }
-        try FileManager.default.copyItem(atPath: world.server.configurationFile, toPath: directory.path + "/rockpool.yaml")
+        // For `serve` and `config` the first, for all other commands the second.
+        try FileManager.default.createDirectory(atPath: directory.path + "/.config/rockpool", withIntermediateDirectories: true)
+        for file in ["/rockpool.yaml", "/.config/rockpool/rockpool.yaml"] {
+            try FileManager.default.copyItem(atPath: world.server.configurationFile, toPath: directory.path + file)
+        }
         var line = line.replacing("https://api.example.com", with: "http://127.0.0.1:\(world.api.port)")
             .replacing("http://api.example.com", with: "http://127.0.0.1:\(world.api.port)")
         if line.contains(" ID") { line = line.replacing(" ID", with: " " + (try await id(for: command, line: line))) }
@@ -118,7 +122,9 @@ struct ExampleWorld {
         if !own { environment["ROCKPOOL_STATE_DIR"] = world.server.stateDirectory }
         if line.contains("rockpool ca ") { environment["ROCKPOOL_STATE_DIR"] = directory.path + "/state" }
         if line.contains("--state-dir") { environment["ROCKPOOL_STATE_DIR"] = nil }
-        var script = own ? line.replacing("rockpool serve", with: "rm -f rockpool.yaml; rockpool serve \(Self.ports)") : line
+        var script = own ? line.replacing("rockpool serve", with: "rm -rf rockpool.yaml .config; rockpool serve \(Self.ports)") : line
+        // The file of the directory names the directories of the server.
+        if ["config check", "config show"].contains(where: line.contains) { script = "rockpool config trust > /dev/null; " + script }
         if line.contains("service uninstall") { script = "rockpool service install > /dev/null; " + script }
         if line.contains("ca install") {
             script = "unshare -m sh -c \(Self.quoted("mount -t tmpfs none /usr/local/share/ca-certificates && {\n\(script)\n}"))"
@@ -154,7 +160,12 @@ struct ExampleWorld {
             }
         }
         _ = try await world.server.command("network", "offline")
-        if !line.contains("conflicts") { return try await world.queued("POST", "/v1/notes", body: #"{"title":"from the boat"}"#) }
+        if !line.contains("conflicts") {
+            let body = #"{"title":"from the boat \#(UUID().uuidString)"}"#
+            // An equal request is a repeat of the first.
+            if line.contains("outbox repeat") { _ = try await world.queued("POST", "/v1/notes", body: body) }
+            return try await world.queued("POST", "/v1/notes", body: body)
+        }
         // An open conflict of an earlier example holds the lane.
         for open in try await world.server.get("/v1/conflicts").json?["items"]?.array ?? [] {
             _ = try await world.server.command("conflicts", "resolve", open["id"]?.string ?? "", "--keep", "theirs")

@@ -114,6 +114,45 @@ import Testing
         await receiver.stop()
     }
 
+    /// Signs a report as a site does, and posts it.
+    private static let posting = """
+        import base64, hashlib, hmac, sys, time, urllib.error, urllib.request
+        url, file, body = sys.argv[1:4]
+        secret = open(file).read().split()[0]
+        key = base64.b64decode(secret[6:]) if secret.startswith("whsec_") else secret.encode()
+        now = str(int(time.time()))
+        code = base64.b64encode(hmac.new(key, f"m{now}.{now}.{body}".encode(), hashlib.sha256).digest()).decode()
+        fields = {"webhook-id": "m" + now, "webhook-timestamp": now, "webhook-signature": "v1," + code, "Content-Type": "application/json"}
+        try:
+            print(urllib.request.urlopen(urllib.request.Request(url, body.encode(), fields)).status)
+        except urllib.error.HTTPError as error:
+            print(error.code)
+        """
+
+    @Test func aReportOfAnotherFormIsRefusedAndSpoilsNoList() async throws {
+        let collector = try await CollectorProcess.start()
+        let secrets = [try await collector.add("shop-1"), try await collector.add("shop-2")]
+        func post(_ site: Int, _ member: String) async throws -> String {
+            let body = "{\"data\":{\"site\":\"shop-\(site)\",\(member)}}"
+            let run = try await Command.run("/usr/bin/env", ["python3", "-c", Self.posting, collector.url, secrets[site - 1], body])
+            return run.output.filter { !$0.isNewline }
+        }
+        #expect(try await post(1, "\"pending\": 3, \"state\": \"pending\"") == "204")
+        for member in ["\"pending\": 1e999", "\"state\": {}", "\"storage\": 7", "\"oldestPendingSeconds\": 1e999"] {
+            #expect(try await post(2, member) == "400", "\(member)")
+        }
+        // As a version kept it that did not look.
+        try await collector.stop()
+        let kept =
+            "{\"site\":\"shop-2\",\"receivedAt\":\"2026-01-01T00:00:00Z\",\"sentAt\":\"2026-01-01T00:00:00Z\",\"id\":\"m\",\"report\":{\"pending\":1e999,\"state\":\"synced\"}}"
+        try Files.write(Array(kept.utf8), to: collector.directory + "/sites/shop-2.json")
+        try await collector.start()
+        let shown = try await collector.status()
+        #expect(shown.status == 0 && shown.output.contains("shop-1") && shown.output.contains("shop-2"), "\(shown)")
+        #expect(try await collector.sites().map { $0["report"]?["pending"] } == [3, .null])
+        try await collector.stop()
+    }
+
     @Test func aCollectorForOthersNamesThem() async throws {
         let scratch = try Scratch()
         for options in [["--listen", "0.0.0.0:7640"], ["--silent-after", "soon"], ["--allow", "everyone"], ["--alarm", "mail"]] {

@@ -23,13 +23,15 @@ struct TestAuthority: Sendable {
     }
 
     /// Creates a certificate for `names` and its key. Returns their common path without the suffixes `.pem` and `.key`.
-    func certificate(_ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30) async throws -> String {
+    /// - Parameter commonName: the common name, which is not an identity.
+    func certificate(
+        _ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30, commonName: String = "test"
+    ) async throws -> String {
         let name = "site-\(UUID().uuidString.prefix(8))"
-        try scratch.write("subjectAltName=\(names)\n", to: "\(name).ext")
+        try scratch.write(names.isEmpty ? "keyUsage=digitalSignature\n" : "subjectAltName=\(names)\n", to: "\(name).ext")
         try await openssl(
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "\(name).key", "-out", "\(name).csr",
-            "-subj",
-            "/CN=test")
+            "-subj", "/CN=\(commonName)")
         try await openssl(
             "x509", "-req", "-in", "\(name).csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "\(name).pem", "-days",
             "\(days)", "-extfile", "\(name).ext")
@@ -95,10 +97,11 @@ struct SecureWorld: Sendable {
 
     /// Runs `body` with both, and checks that the server stops cleanly.
     static func with(
-        names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30, trusts: Bool = true, _ body: (SecureWorld) async throws -> Void
+        names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30, commonName: String = "test", trusts: Bool = true,
+        _ body: (SecureWorld) async throws -> Void
     ) async throws {
         let authority = try await TestAuthority()
-        let site = try await SecureSite(certificate: authority.certificate(names, days: days))
+        let site = try await SecureSite(certificate: authority.certificate(names, days: days, commonName: commonName))
         let tls: JSONValue = trusts ? ["ca_file": .string(authority.file)] : [:]
         let server = try await ServerProcess.start(
             ServerSettings(upstream: site.port, ["origin": .string(site.url), "intercept": true, "tls": tls]))

@@ -34,6 +34,26 @@ import Testing
         }
     }
 
+    /// The common name is no identity, whatever other names the certificate has or lacks (RFC 9525 §2).
+    @Test(arguments: ["", "email:a@localhost", "URI:https://localhost/", "DNS:other.test", "IP:127.0.0.1"])
+    func aCommonNameIsNoIdentity(names: String) async throws {
+        try await SecureWorld.with(names: names, commonName: "localhost") { world in
+            for _ in 0..<2 {
+                let reply = try await get(world)
+                expectProblem(reply, "upstream-error", 502)
+                #expect(reply["proxy-status"]?.contains("error=tls_certificate_error") == true, "\(reply["proxy-status"] ?? "")")
+                if !names.contains("test"), !names.contains("IP:") {
+                    #expect(reply.json?["detail"]?.string?.contains("subjectAltName") == true, "\(reply.text)")
+                }
+            }
+            let upgrade = [
+                "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Version: 13", "-H",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            ]
+            expectProblem(try await get(world, options: upgrade), "upstream-error", 502)
+        }
+    }
+
     @Test func aGoodCopyIsNotServedForABadCertificate() async throws {
         try await SecureWorld.with { world in
             try await #expect(get(world).status == 200)

@@ -46,7 +46,9 @@ import Testing
         try await PlayedWorld.with(upstream: ["identity": .string(identity)], { Self.session($0) }) { world in
             var cookie = ""
             let visit = { (method: String, path: String, body: String?) in
-                let answer = try await world.send(method, path, fields: cookie.isEmpty ? [] : ["Cookie: \(cookie)"], body: body)
+                // A page proves its session only if it was asked for.
+                let fields = ["Accept: text/html"] + (cookie.isEmpty ? [] : ["Cookie: \(cookie)"])
+                let answer = try await world.send(method, path, fields: fields, body: body)
                 if let set = answer["set-cookie"] { cookie = String(set.prefix { $0 != ";" }) }
                 return answer.text
             }

@@ -22,8 +22,8 @@ import Testing
         }
     }
 
-    @Test func whatIsRejectedWaitsForAPerson() async throws {
-        try await World.with { world in
+    @Test func whatIsRejectedWaitsForAPersonAndHoldsItsLaneWhereItsRouteSaysSo() async throws {
+        try await World.with(upstream: ["routes": [["match": "/v1/notes/*", "on_refused": "hold"]]]) { world in
             await world.goOffline()
             let bad = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":7}"#)
             let behind = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"behind"}"#)

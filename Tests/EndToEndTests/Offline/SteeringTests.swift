@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.serialized) struct SteeringTests {
     @Test func whatWasRefusedIsEditedAndGoesFirst() async throws {
-        try await World.with { world in
+        try await World.with(upstream: ["routes": [["match": "/v1/notes/*", "on_refused": "hold"]]]) { world in
             await world.goOffline()
             let bad = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":7}"#)
             let behind = try await world.queued("PATCH", "/v1/notes/1", body: #"{"count":1}"#)

@@ -36,10 +36,10 @@ import Testing
             _ = try await world.get("/dir/a")
             try await world.stored("/dir/a")
             try await world.turn("offline")
-            let put = try await world.send("PUT", "/dir/a", fields: ["Content-Type: text/calendar"], body: "BEGIN:VCALENDAR")
+            let put = try await world.send("PUT", "/dir/a", fields: ["Content-Type: text/plain"], body: "BEGIN:VCALENDAR")
             #expect(put.status == 202 && put["etag"]?.hasPrefix("\"loc-") == true)
             let read = try await world.get("/dir/a")
-            #expect(read.status == 200 && read.text == "BEGIN:VCALENDAR" && read["content-type"] == "text/calendar")
+            #expect(read.status == 200 && read.text == "BEGIN:VCALENDAR" && read["content-type"] == "text/plain")
             #expect(read["etag"] == put["etag"] && read["rockpool-state"] == "pending")
             try await #expect(world.get("/dir/a", ["Range: bytes=0-4"]).text == "BEGIN")
             try await #expect(world.get("/dir/a", ["If-None-Match: \(put["etag"] ?? "")"]).status == 304)
@@ -254,6 +254,7 @@ import Testing
             try await #expect(world.send("PUT", "/b/new", fields: fields, body: "old").status == 200)
             let chunked = [
                 "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding: aws-chunked", "x-amz-meta-mtime: 124",
+                "Content-Type:",
             ]
             try await #expect(world.send("PUT", "/b/new", fields: chunked, body: "3\r\nnew\r\n0\r\n\r\n").status == 200)
             try await world.stored("/b/new")

@@ -100,10 +100,8 @@ import Testing
         let (python, authority, port) = (try #require(Self.python), try await TestAuthority(), FreePort.next())
         let pair = try await authority.certificate()
         let service = try await ChildProcess("/usr/bin/env", [python, "-c", Self.service, "\(port)", pair])
-        let upstream: JSONValue = [
-            "origin": .string("https://localhost:\(port)"), "intercept": true, "tls": ["ca_file": .string(authority.file)],
-        ]
-        let server = try await ServerProcess.start(ServerSettings(upstream: port, upstream))
+        let proxy: JSONValue = ["intercept": [.string("localhost:\(port)")], "connect_ports": [.number(JSONNumber(Int64(port)))]]
+        let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next(), proxy: proxy))
         let roots = server.scratch.path + "/roots.pem"
         try Files.write(Files.bytes(of: server.stateDirectory + "/ca/ca.pem") + Files.bytes(of: authority.file), to: roots)
         let arguments = [python, "-c", Self.client, "\(port)", roots]

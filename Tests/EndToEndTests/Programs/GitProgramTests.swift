@@ -43,6 +43,44 @@ import Testing
         await git.stop()
     }
 
+    /// Where the route says `cache: body`, what was cloned is there while the server is away, in both versions of the protocol; a push still
+    /// fails at once, and none is queued.
+    @Test func whatWasClonedIsThereWhileAway() async throws {
+        let git = try await GitServer.start()
+        let routes: JSONValue = ["routes": [["match": "/pool.git/**", "cache": "body"]]]
+        let server = try await ServerProcess.start(ServerSettings(upstream: git.port, routes))
+        let scratch = try Scratch()
+        try await Git.require(["clone", "-q", git.url, "work"], in: scratch.path, proxy: server.proxy)
+        try await Git.require(["checkout", "-qb", "main"], in: scratch.path + "/work")
+        try await commit("low water", in: scratch.path + "/work")
+        try await Git.require(["push", "-q", "origin", "main"], in: scratch.path + "/work", proxy: server.proxy)
+        let versions = ["0", "1", "2"]
+        let clone = { (version: String, name: String) in
+            try await Git.run(["-c", "protocol.version=" + version, "clone", "-q", git.url, name], in: scratch.path, proxy: server.proxy)
+        }
+        for version in versions { try await #expect(clone(version, "online" + version).status == 0) }
+        try await Git.require(["fetch", "-q"], in: scratch.path + "/online2", proxy: server.proxy)
+        try await eventually("the fetches are stored") {
+            let prefix = "/v1/cache?prefix=\(git.url)/git-upload-pack"
+            return try await server.get(prefix).json?["items"]?.array?.count ?? 0 >= 5
+        }
+        await git.stop()
+        for version in versions {
+            let run = try await clone(version, "away" + version)
+            #expect(run.status == 0, "protocol \(version): \(run.errors)")
+            let log = try await Git.run(["-C", "away" + version, "log", "--format=%s"], in: scratch.path)
+            #expect(log.output == "low water\n")
+        }
+        try await Git.require(["fetch", "-q"], in: scratch.path + "/away2", proxy: server.proxy)
+        try await commit("high water", in: scratch.path + "/away2")
+        let push = try await Git.run(["push", "-q", "origin", "main"], in: scratch.path + "/away2", proxy: server.proxy)
+        #expect(push.status != 0)
+        let refs = try await Curl.send("GET", git.url + "/info/refs?service=git-receive-pack", proxy: server.proxy)
+        #expect(refs.status == 504)
+        try await #expect(server.operations().isEmpty)
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+    }
+
     /// The POST is refused with the reason, if a program sends it although the list of references was refused.
     @Test func anExchangeIsRefusedAtOnce() async throws {
         let git = try await GitServer.start()

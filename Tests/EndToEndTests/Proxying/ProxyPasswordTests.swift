@@ -145,6 +145,23 @@ import Testing
         }
     }
 
+    /// Names that the file has and names that it does not have are answered alike, whatever was tried before.
+    @Test func theLimitDoesNotListNames() async throws {
+        let passwords = try Passwords()
+        try await passwords.set("ann", "sea:horse")
+        try await World.with(proxy: passwords.proxy) { world in
+            let send = { (user: String) in
+                try await Curl.send("GET", "http://rockpool.local/", proxy: world.server.proxy, options: ["--proxy-user", user]).status
+            }
+            for number in 0..<12 { try await #expect(send("guess\(number):x") == 407) }
+            for name in ["ann", "zoe"] {
+                var statuses: [Int] = []
+                for number in 0..<12 { try await statuses.append(send("\(name):wrong\(number)")) }
+                #expect(statuses == Array(repeating: 407, count: 10) + [429, 429], "\(name)")
+            }
+        }
+    }
+
     @Test func aChangedFileAppliesAtOnce() async throws {
         let passwords = try Passwords()
         try await passwords.set("ann", "sea:horse")

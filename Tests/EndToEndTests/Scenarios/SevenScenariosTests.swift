@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test func lowStorage() async throws {
-        try await World.with(upstream: Self.optimistic, storage: ["data_limit": "8 MB"]) { world in
+        try await World.with(upstream: Self.optimistic, storage: ["data_limit": "16 MB"]) { world in
             _ = try await world.send("GET", "/v1/notes/1")
             await world.goOffline()
             let large = #"{"title":"\#(String(repeating: "x", count: 400_000))"}"#

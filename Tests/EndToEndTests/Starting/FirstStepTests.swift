@@ -41,16 +41,19 @@ import Testing
 
     @Test func aFileOfTheWorkingDirectoryIsReadAndSaid() async throws {
         let scratch = try Scratch()
-        try scratch.write("storage: { state_dir: here, cache_dir: there }\n", to: "rockpool.yaml")
+        try scratch.write("log: { access: \"off\" }\nstorage: { cache_limit: 77 MB }\n", to: "rockpool.yaml")
         try await serving([], in: scratch) { _, errors in
-            #expect(errors().contains("configuration \(scratch.path)/rockpool.yaml"), "\(errors())")
+            #expect(
+                errors().hasPrefix("rockpool: configuration \(scratch.path)/rockpool.yaml, found in the working directory\n"), "\(errors())"
+            )
+            #expect(errors().contains("/, configuration \(scratch.path)/rockpool.yaml"), "\(errors())")
             let status = try await Command.rockpool(["status"], environment: environment(scratch), directory: scratch.path)
-            #expect(status.status == 0 && status.output.contains("\(scratch.path)/here"), "\(status.errors)")
+            #expect(status.status == 0 && status.output.contains("\(scratch.path)/rockpool.yaml"), "\(status.output)\(status.errors)")
         }
         // A file that everyone may write is not one of the user's.
         try Files.setMode(0o666, of: scratch.path + "/rockpool.yaml")
         let shown = try await Command.rockpool(["config", "show"], environment: environment(scratch), directory: scratch.path)
-        #expect(!shown.output.contains("here"), "\(shown.output)")
+        #expect(!shown.output.contains("77 MB"), "\(shown.output)")
     }
 
     @Test func aReloadIsAnsweredWithWhatWaits() async throws {
@@ -142,6 +145,47 @@ import Testing
         for line in [#"collection: "/v1/records""#, #"items: "/data""#, #"envelope: "/data""#, "offline_response: optimistic"] {
             #expect(text.contains(line), "\(text)")
         }
+    }
+
+    /// Names from a description and from samples end no comment and no value, in whatever version of YAML they are read.
+    @Test(arguments: ["\u{2028}", "\u{2029}", "\u{85}", "\\n", "\\r"]) func aHostileAPIWritesNoConfiguration(end: String) async throws {
+        let scratch = try Scratch()
+        let name = "x\(end)notify: [{ on: [dead], command: [/bin/sh, -c, id] }]\(end)#"
+        let description =
+            ##"{"openapi": "3.0.0", "paths": {"/a": {"get": {"responses": {"200": {"content": {"application/json": {"schema": "##
+            + ##"{"properties": {"\##(name)": {"type": "array"}, "id": {}}}}}}}}}, "/a/{\##(name)}": {"get": {}}, "/{b}/\##(name)/{id}": {}}}"##
+        let list = ##"[{"id": "a", "\##(name)": 1}]"##
+        let api = try await RawServer.answering { request in
+            let path = request.split(separator: " ").dropFirst().first ?? ""
+            let body = path == "/openapi.json" ? description : path == "/v1/records" ? list : ""
+            return "HTTP/1.1 \(body.isEmpty ? "404 Not Found" : "200 OK")\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        }
+        for (number, path) in ["", "/v1/records"].enumerated() {
+            let file = "r\(number).yaml"
+            let made = try await Command.rockpool(
+                ["init", "http://127.0.0.1:\(api.port)\(path)", "--output", file], environment: environment(scratch),
+                directory: scratch.path)
+            #expect(made.status == 0 && made.output.contains("\(number) resource"), "\(made.output)\(made.errors)")
+            let text = try Files.text(of: scratch.path + "/" + file)
+            #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || (0x20..<0x7F).contains($0.value) }, "\(text)")
+            let shown = try await Command.rockpool(
+                ["config", "show", file, "--format", "json"], environment: environment(scratch), directory: scratch.path)
+            #expect(shown.status == 0 && shown.output.contains("\"notify\": []"), "\(shown.errors)")
+        }
+        await api.stop()
+    }
+
+    /// Ten lines of aliases stand for a thousand million nodes.
+    @Test func aDescriptionCannotStandForMoreThanItIs() async throws {
+        let scratch = try Scratch()
+        let level = { (number: Int) in "a\(number): &a\(number) [\(Array(repeating: "*a\(number - 1)", count: 9).joined(separator: ","))]\n"
+        }
+        try scratch.write("openapi: 3.0.0\npaths: {}\na0: &a0 [x,x]\n" + (1...9).map(level).joined(), to: "bomb.yaml")
+        let limited = #"ulimit -v 4000000; exec "$0" "$@""#
+        let run = try await Command.run(
+            "/bin/sh", ["-c", limited, Binary.path, "init", "http://127.0.0.1:9", "--openapi", "bomb.yaml"],
+            environment: environment(scratch), directory: scratch.path, within: .seconds(20))
+        #expect(run.status == 1 && run.errors.contains("bomb.yaml is neither JSON nor YAML"), "\(run.status) \(run.errors)")
     }
 
     /// What is stored for one identity counts as well.

@@ -1,4 +1,5 @@
 // Clients' secrets on the disk: no credential in a usable form, and no plain private body where sealing is configured.
+import Foundation
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -9,7 +10,7 @@ import Testing
     private func isOnDisk(_ text: String, _ server: ServerProcess) -> Bool {
         [server.cacheDirectory, server.stateDirectory].flatMap(Files.everything).contains { path in
             guard let bytes = try? Files.bytes(of: path) else { return false }
-            return bytes.firstRange(of: Array(text.utf8)) != nil
+            return Data(bytes).range(of: Data(text.utf8)) != nil
         }
     }
 

@@ -17,6 +17,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case merge
     case localIDs = "local-ids"
     case warc
+    case xml
     case configuration
 
     /// Passes `bytes` through the target's parser; throws the first violated property.
@@ -38,6 +39,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .merge: try Self.merge(input)
         case .localIDs: try Self.localIDs(input)
         case .warc: try Self.warc(bytes)
+        case .xml: try Self.xml(bytes)
         case .configuration: try Self.configuration(input, bytes)
         }
     }

@@ -6,14 +6,14 @@ import Testing
 @Suite struct BodyKeyTests {
     @Test(
         arguments: [
-            ("QUERY", .standard, 0, nil), ("QUERY", .body, 65_536, nil), ("QUERY", .standard, 65_537, .tooLarge), ("POST", .body, 9, nil),
-            ("POST", .standard, 9, .method), ("POST", .body, 65_537, .tooLarge), ("PUT", .body, 9, .method), ("GET", .body, 0, .method),
-            ("DELETE", .body, 0, .method), ("query", .body, 0, .method), ("PROPFIND", .body, 0, nil), ("REPORT", .body, 9, nil),
-            ("PROPFIND", .standard, 0, .method), ("OPTIONS", .body, 0, nil),
-        ] as [(String, Route.Cache, Int64, BodyKey.Obstacle?)])
-    func obstacles(_ name: String, rule: Route.Cache, length: Int64, expected: BodyKey.Obstacle?) throws {
+            ("QUERY", false, 0, nil), ("QUERY", true, 65_536, nil), ("QUERY", false, 65_537, .tooLarge), ("POST", true, 9, nil),
+            ("POST", false, 9, .method), ("POST", true, 65_537, .tooLarge), ("PUT", true, 9, .method), ("GET", true, 0, .method),
+            ("DELETE", true, 0, .method), ("query", true, 0, .method), ("PROPFIND", true, 0, nil), ("REPORT", true, 9, nil),
+            ("PROPFIND", false, 0, .method), ("OPTIONS", true, 0, nil),
+        ] as [(String, Bool, Int64, BodyKey.Obstacle?)])
+    func obstacles(_ name: String, isDeclared: Bool, length: Int64, expected: BodyKey.Obstacle?) throws {
         let method = try #require(HTTPRequest.Method(name))
-        #expect(BodyKey.obstacle(method, rule: rule, length: length) == expected)
+        #expect(BodyKey.obstacle(method, isDeclared: isDeclared, length: length) == expected)
     }
 
     @Test(arguments: [

@@ -24,6 +24,9 @@ import Testing
             ("", "Content-Encoding: gzip", ["accept-encoding"]), ("", "Content-Encoding: identity", []),
             ("Accept-Encoding: gzip", "Content-Encoding: gzip | Vary: Accept-Encoding", ["Accept-Encoding"]),
             ("Accept: ,,", "Content-Type: text/html", ["accept"]),
+            ("Git-Protocol: version=2", "Content-Type: application/x-git-upload-pack-advertisement", ["git-protocol"]),
+            ("", "Content-Type: application/x-git-upload-pack-result", ["git-protocol"]),
+            ("Git-Protocol: version=2", "Content-Type: text/plain", []),
             ("Authorization: Basic YQ==", "Cache-Control: private", ["cookie"]),
             ("Authorization: basic YQ== | Cookie: a=1", "Cache-Control: max-age=0, private | Vary: Accept", ["Accept", "cookie"]),
             ("Authorization: Basic YQ==", "Cache-Control: private | Vary: Cookie", ["Cookie"]),
@@ -35,6 +38,24 @@ import Testing
         let answer = CachingFixture.response(response)
         let isPrivate = CacheControl.governing(in: answer.fields).directives.isPrivate == .all
         let head = ImpliedVary.completed(answer, for: CachingFixture.request(request), isPrivate: isPrivate)
+        #expect(head.fields[values: .vary] == expected)
+    }
+
+    /// An origin that selects the type by `Accept`, undeclared, is found by its second type.
+    @Test(
+        arguments: [
+            ("Accept: application/xml", "Content-Type: application/xml", "Content-Type: application/json", ["accept"]),
+            ("Accept: application/json", "Content-Type: application/json", "Content-Type: application/xml | Vary: Accept", []),
+            ("Accept: application/xml, */*", "Content-Type: application/xml", "Content-Type: application/json", []),
+            ("Accept: application/ld+json", "Content-Type: application/ld+json", "Content-Type: application/json", []),
+            ("", "Content-Type: application/xml", "Content-Type: application/json", []),
+            ("Accept: application/xml", "Content-Type: application/xml", "", []),
+        ])
+    func aSecondTypeShowsThatAcceptSelects(request: String, response: String, stored: String, expected: [String]) {
+        let head = ImpliedVary.completed(
+            CachingFixture.response(response), for: CachingFixture.request(request),
+            selectsType: !Vary.permitsType(of: CachingFixture.stored(stored), CachingFixture.request(request)),
+            isPrivate: false)
         #expect(head.fields[values: .vary] == expected)
     }
 

@@ -50,6 +50,23 @@ import Testing
         #expect(outcome(request, length: 0) == .whole)
     }
 
+    /// Programs that fetch what has changed of a file ask for many ranges at once. Many small ones of a small body would cost more than the
+    /// whole (RFC 9110 §17.15).
+    @Test(
+        arguments: [
+            (20, 1, 1_000_000, true), (200, 4096, 10_000_000, true), (201, 4096, 10_000_000, false), (16, 1, 1000, true),
+            (17, 1, 500, false), (200, 1, 100_000, true), (200, 1, 5000, false),
+        ] as [(Int, Int64, Int64, Bool)])
+    func manyRanges(count: Int, size: Int64, length: Int64, areParts: Bool) {
+        let starts = (0..<count).map { Int64($0) * (length / Int64(count)) }
+        let asked = starts.map { "\($0)-\($0 + size - 1)" }.joined(separator: ",")
+        let expected: Expected = areParts ? .parts(starts.map { $0..<$0 + size }) : .whole
+        #expect(outcome("Range: bytes=\(asked)", length: length) == expected)
+        // Ranges that overlap cost no more than the whole.
+        let all = Array(repeating: "0-", count: min(count, 200)).joined(separator: ",")
+        #expect(outcome("Range: bytes=\(all)", length: length) == .part(0..<length, "bytes 0-\(length - 1)/\(length)"))
+    }
+
     static let tagged = "ETag: \"a\" | Last-Modified: @-60 | Date: @0"
 
     @Test(arguments: [
@@ -95,7 +112,7 @@ import Testing
         let text = parts.map { $0.preamble + String(decoding: bytes[Int($0.range.lowerBound)..<Int($0.range.upperBound)], as: UTF8.self) }
         let whole = text.joined() + closing
         #expect(
-            whole == "--xyz\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/1000\r\n\r\n01"
+            whole == "\r\n--xyz\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/1000\r\n\r\n01"
                 + "\r\n--xyz\r\nContent-Type: text/plain\r\nContent-Range: bytes 997-999/1000\r\n\r\n789\r\n--xyz--\r\n")
         #expect(head.status == 206 && head.fields[.contentLength] == String(whole.utf8.count))
         #expect(head.fields[.contentType] == "multipart/byteranges; boundary=xyz" && head.fields[.eTag] == "\"a\"")

@@ -217,6 +217,26 @@ import Testing
         }
     }
 
+    /// The origin may select the type by `Accept` without saying so.
+    @Test(
+        arguments: [
+            ("Content-Type: application/json", "Accept: application/xml", false),
+            ("Content-Type: application/json", "Accept: application/xml, */*;q=0.1", true),
+            ("Content-Type: application/json", "Accept: text/html, application/json", true),
+            ("Content-Type: application/json", "", true), ("", "Accept: application/xml", true),
+            ("Content-Type: application/json | Vary: Accept", "Accept: application/xml", false),
+        ])
+    func aTypeThatIsNotWantedIsBetterThanNoneOnly(stored: String, asked: String, isTaken: Bool) {
+        let copy = CachingFixture.stored("Cache-Control: max-age=60\(stored.isEmpty ? "" : " | ")\(stored)")
+        for isReachable in [true, false] {
+            let decision = Reuse.decide(
+                candidates: [copy], request: CachingFixture.request(asked), context: ReuseContext(isReachable: isReachable),
+                now: CachingFixture.start)
+            let isFresh = if case .fresh = decision { true } else { false }
+            #expect(isFresh == (isTaken || !isReachable && !stored.contains("Vary")), "\(decision)")
+        }
+    }
+
     @Test func onlyIfCachedRefreshesNothing() {
         let decision = Reuse.decide(
             candidates: [CachingFixture.stored(Self.minute + ", stale-while-revalidate=10")],

@@ -282,6 +282,23 @@ import Testing
         check(Case(response: response, expected: .shared, context: StorageContext(policy: .offlineFirst, rule: .always)))
     }
 
+    /// What a fetch of git consists of is kept where its route says `cache: body`; what a push begins with never is.
+    @Test(arguments: [
+        ("application/x-git-upload-pack-advertisement", true), ("application/x-git-upload-pack-result", true),
+        ("application/x-git-receive-pack-advertisement", false), ("application/x-git-receive-pack-result", false),
+        ("application/mercurial-0.2", false),
+    ])
+    func aFetchOfGitIsStoredWhereItsRouteSaysSo(_ type: String, isStored: Bool) {
+        let response = "Content-Type: \(type) | Cache-Control: no-cache, max-age=0, must-revalidate"
+        for cachesByBody in [true, false] {
+            let context = StorageContext(policy: .offlineFirst, cachesByBody: cachesByBody, isReadByBody: true)
+            check(Case(response: response, expected: isStored ? .shared : .refused(.gitExchange), context: context))
+        }
+        let isPush = type.contains("receive-pack")
+        let always = StorageContext(policy: .offlineFirst, rule: .always)
+        check(Case(response: response, expected: isPush ? .refused(.gitExchange) : .shared, context: always))
+    }
+
     /// docs/caching.md#challenges: programs that send their password only when asked are asked while the upstream is away too.
     @Test func aChallengeIsKeptForRequestsWithoutCredentials() {
         let challenge = "WWW-Authenticate: Negotiate, Basic realm=\"a, b\" | Cache-Control: no-cache"

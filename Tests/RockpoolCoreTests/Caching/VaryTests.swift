@@ -90,6 +90,43 @@ import Testing
         }
     }
 
+    /// Stored: English, German and Swiss French, the last one the newest. While the upstream is away the language that the client prefers is
+    /// served, and any rather than none.
+    @Test(
+        arguments: [
+            ("de, en", 1), ("en, de", 0), ("de;q=0.5, en;q=0.9", 0), ("it, de;q=0.8, en;q=0.7", 1), ("de-AT, en;q=0.3", 1),
+            ("fr, en;q=0.9", 2),
+            ("fr-CH", 2), ("fr;q=0, *", 1), ("fr;q=0.1, *;q=0.5", 1), ("it", 2), ("", 2), ("de;q=0, fr;q=0, en", 0), ("x;q=y", 2),
+        ] as [(String, Int)])
+    func theBestLanguageStandsIn(_ wish: String, expected: Int) {
+        let candidates = ["en", "de", "fr-CH"].enumerated().map { index, language in
+            CachingFixture.stored(
+                "Vary: Accept-Language, Accept-Encoding | Content-Language: \(language) | Date: @\(index)",
+                for: "Accept-Language: \(language), xx;q=0.1 | Accept-Encoding: gzip")
+        }
+        #expect(standIn(among: candidates, for: "Accept-Language: \(wish)") == expected)
+    }
+
+    /// The language counts before the coding; of two in one language, that which needs no decoding is served. What has no
+    /// `Content-Language` is in the language that was asked for.
+    @Test func aBetterLanguageIsDecoded() {
+        let candidates = ["en", "de", "de"].enumerated().map { index, language in
+            CachingFixture.stored(
+                "Vary: Accept-Language, Accept-Encoding | Date: @\(index)" + (index == 2 ? " | Content-Encoding: gzip" : ""),
+                for: "Accept-Language: \(language), xx;q=0.1 | Accept-Encoding: gzip, br;q=0.\(index)")
+        }
+        #expect(standIn(among: candidates, for: "Accept-Language: de") == 1)
+        #expect(standIn(among: [candidates[0], candidates[2]], for: "Accept-Language: de, en;q=0.5") == 1)
+    }
+
+    /// The index of the variant that is served while the upstream is away; nil without one.
+    private func standIn(among candidates: [StoredResponse], for request: String) -> Int? {
+        let away = ReuseContext(policy: .offlineFirst, isReachable: false)
+        let decision = Reuse.decide(
+            candidates: candidates, request: CachingFixture.request(request), context: away, now: CachingFixture.start)
+        return if case .stale(let index, _, .variant) = decision { index } else { nil }
+    }
+
     @Test func variantKeysTellSetsApart() {
         let keys = ["", "A:", "A: 1", "A: 1 | B: 2", "A: 1, b: 2", "B: 1"].map { Vary.variantKey(CachingFixture.fields($0)) }
         #expect(Set(keys).count == keys.count)

@@ -44,6 +44,32 @@ import Testing
         #expect(outcome(full.received(Array("[]".utf8), fields: [:]))?.isFull == true)
     }
 
+    /// A time that the upstream has not reached would hide every change until then (docs/outbox.md#times).
+    @Test(arguments: [
+        (#""2099-01-01T00:00:00Z""#, "time 2026-01-01T00:00:00Z"), (#""2026-01-01T12:05:01Z""#, "time 2026-01-01T00:00:00Z"),
+        (#""2026-01-01T12:05:00Z""#, "time 2026-01-01T12:05:00Z"), ("4070908800", "time 2026-01-01T00:00:00Z"),
+        ("4070908800000", "time 2026-01-01T00:00:00Z"),
+    ]) func noCursorRunsAhead(_ updatedAt: String, _ stored: String) throws {
+        let body = #"[{"id":1,"updatedAt":"2026-01-01T00:00:00Z"},{"id":2,"updatedAt":\#(updatedAt)},{"id":3,"deletedAt":\#(updatedAt)}]"#
+        var delta = try pull()
+        _ = delta.start()
+        let fields: HTTPFields = [.date: "Thu, 01 Jan 2026 12:00:00 GMT"]
+        let found = try #require(outcome(delta.received(Array(body.utf8), fields: fields)))
+        #expect(found.cursor?.stored == stored && found.changes.count == 3)
+        let isAhead = stored.hasSuffix("00:00:00Z")
+        guard case .removal("3", let at)? = found.changes.last else { return #expect(Bool(false), "\(found.changes)") }
+        #expect((at == nil) == isAhead)
+        // Without a clock of the upstream nothing can be compared.
+        var clockless = try pull()
+        _ = clockless.start()
+        #expect((outcome(clockless.received(Array(body.utf8), fields: [:]))?.cursor?.stored != stored) == isAhead)
+        // A cursor that ran ahead before is given up: the next pull lists everything.
+        var stuck = try pull(since: DeltaCursor(stored: "time 2099-01-01T00:00:00Z"))
+        _ = stuck.start()
+        let freed = try #require(outcome(stuck.received(Array("[]".utf8), fields: fields)))
+        #expect(freed.cursor == nil)
+    }
+
     @Test(arguments: [
         (#"</v1/notes?page=2>; rel="next""#, "/v1/notes?page=2"),
         (#"</a,b>; rel=prev, <?page=2>; title="x"; rel="last next""#, "/v1/notes?page=2"),

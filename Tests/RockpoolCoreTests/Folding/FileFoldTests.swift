@@ -24,6 +24,7 @@ import Testing
         case .content(let write): "content \(write.sequence)"
         case .collection(let write): "collection \(write.sequence)"
         case .absent(let write): "absent \(write.sequence)"
+        case .unclear: "unclear"
         }
     }
 
@@ -38,7 +39,9 @@ import Testing
         #expect(words(fold, "/two/x") == "content 1" && words(fold, "/one/x") == "absent 2" && words(fold, "/one/y") == "content 3")
         #expect(words(fold, "/two/other") == "server /one/other")
         #expect(words(fold, "/two/new") == "server /one/old" && words(fold, "/two/old") == "absent 4")
-        #expect(fold.created == Set(["/one/x", "/two/x", "/two", "/one/y", "/two/new"].map { FilePath($0) }))
+        let created = fold.created(within: FilePath("/"), isDeep: true)
+        #expect(created == Set(["/one/x", "/two/x", "/two", "/one/y", "/two/new"].map { FilePath($0) }))
+        #expect(fold.created(within: FilePath("/two"), isDeep: false) == Set(["/two/x", "/two/new"].map { FilePath($0) }))
     }
 
     @Test func aCopyLeavesItsSource() throws {
@@ -114,6 +117,86 @@ import Testing
             try Self.copy("bucket/a?versionId=7", to: "/bucket/b"),
             try Self.copy("bucket/a", to: "/bucket/b", isReplacing: true),
         ] { #expect(words(FileFold([earlier, other, removal]), "/bucket/b") == "server /bucket/b") }
+    }
+
+    // MARK: bounds
+
+    /// Trees that are copied into each other grow like Fibonacci's numbers: what is shown of them is bounded, and their members alone are known.
+    @Test(.timeLimit(.minutes(1))) func treesThatAreCopiedIntoEachOtherAreFollowedToALimit() throws {
+        let lines = ["PUT /a/x"] + (0..<200).map { $0 % 2 == 0 ? "COPY /a /b/\($0)" : "COPY /b /a/\($0)" }
+        let fold = FileFold(try lines.enumerated().map { try Self.write($1, at: Int64($0 + 1)) })
+        #expect(fold.created(within: FilePath("/"), isDeep: true) == nil)
+        let members = try #require(fold.created(within: FilePath("/b"), isDeep: false))
+        #expect(members == Set((0..<100).map { FilePath("/b/\($0 * 2)") }))
+        #expect(words(fold, "/b/0/x") == "content 1" && words(fold, "/b/198/1/0/x") == "content 1")
+    }
+
+    /// Copies of objects are no trees: each creates one path.
+    @Test func copiesOfObjectsBelowTheirNamesAddOnePathEach() throws {
+        let copies = try (0..<40).map { try Self.copy("bucket/a", to: "/bucket/a/\($0)") }
+        let fold = FileFold([try Self.write("PUT /bucket/a", at: 1)] + copies)
+        #expect(fold.created(within: FilePath("/bucket"), isDeep: true)?.count == 41)
+        #expect(words(fold, "/bucket/a/7") == "content 1")
+    }
+
+    @Test func aFileIsFollowedThroughALimitedNumberOfMoves() throws {
+        for (count, state) in [(64, "content 1"), (65, "unclear")] {
+            let lines = ["PUT /0"] + (0..<count).map { "MOVE /\($0) /\($0 + 1)" }
+            let fold = FileFold(try lines.enumerated().map { try Self.write($1, at: Int64($0 + 1)) })
+            #expect(words(fold, "/\(count)") == state && words(fold.indexed, "/\(count)") == state)
+        }
+    }
+
+    /// The states of many files at once are those of each.
+    @Test(arguments: 0..<200) func anIndexChangesNoState(seed: UInt64) throws {
+        var random = SeededRandom(state: seed)
+        let names = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/c", "/c/a/b", "/a/c"]
+        let name = { names[Int(random.next() % UInt64(names.count))] }
+        let writes = try (1...20).map { sequence -> FileWrite in
+            let line = ["PUT \(name())", "DELETE \(name())", "MKCOL \(name())", "MOVE \(name()) \(name())", "COPY \(name()) \(name())"]
+            return try Self.write(line[Int(random.next() % 5)], at: Int64(sequence))
+        }
+        let fold = FileFold(writes)
+        for path in (names + ["/a/b/c/d", "/d"]).map({ FilePath($0) }) {
+            #expect(fold.state(of: path) == fold.indexed.state(of: path), "\(path.text)")
+        }
+    }
+
+    private static func isIntoItself(_ method: String, _ source: String, _ destination: String, depth: String?) throws -> Bool {
+        var head = RequestHead(
+            method: try #require(HTTPRequest.Method(method)), origin: OriginAddress(scheme: .http, host: "dav"), target: source)
+        head.fields[try #require(HTTPField.Name("Destination"))] = destination
+        if let depth { head.fields[try #require(HTTPField.Name("Depth"))] = depth }
+        return FileWrite.isIntoItself(head)
+    }
+
+    @Test(
+        arguments: ["COPY", "MOVE"],
+        [
+            "/a", "/a/", "/a/b", "/a/b/c/", "http://dav/a/b", "http://DAV:80/a/b", "//dav/a/b", "/%61/b", "/a%2Fb", "//a//b", "/x/../a/b",
+            "/x/%2e%2e/a/b",
+            "/./a/./b", "/a/b?x", "b/../a/c",
+        ])
+    func aTreeIsNotPutIntoItselfInAnySpelling(method: String, destination: String) throws {
+        let isAuthority = destination == "//a//b"
+        #expect(try Self.isIntoItself(method, "/a", destination, depth: nil) != isAuthority, "\(destination)")
+        #expect(try Self.isIntoItself(method, "/x/..//a/", destination, depth: "infinity") != isAuthority, "\(destination)")
+    }
+
+    @Test(arguments: [("/a", "/ab", nil), ("/a", "/b/a", nil), ("/a/b", "/a", nil), ("/a", "http://other/a/b", nil), ("/a", "/a/b", "0")])
+    func otherCopiesAreNot(source: String, destination: String, depth: String?) throws {
+        #expect(try !Self.isIntoItself("COPY", source, destination, depth: depth))
+    }
+
+    @Test func onlyTheNearestOfWritesInARowIsAwaited() throws {
+        let copies = try (0..<832).map { try Self.write("COPY /src /dst/\($0)", at: Int64($0)) }
+        let next = try Self.write("COPY /src /dst/last", at: 900)
+        #expect(copies.allSatisfy { next.mustFollow($0) } && FileWrite.nearest(of: copies).map(\.sequence) == [831])
+        let files = try (0..<100).map { try Self.write("PUT /dir/\($0)", at: Int64($0)) }
+        let removal = try Self.write("DELETE /dir/", at: 100)
+        #expect(FileWrite.nearest(of: files).count == 100, "none of them waits for another")
+        let later = try Self.write("MOVE /dir /other", at: 101)
+        #expect(FileWrite.nearest(of: (files.suffix(20) + [removal]).filter(later.mustFollow)).map(\.sequence) == [100])
     }
 
     @Test(arguments: ["PATCH /a", "POST /a", "PUT /a?acl", "PUT /a?uploadId=1", "MOVE /a"])

@@ -11,6 +11,8 @@ struct LocalConditionTests {
         arguments: [
             (copy, [:], false), (copy, [.ifMatch: "\"v1\""], false), (copy, [.ifMatch: "\"v0\""], true), (copy, [.ifMatch: "*"], false),
             (copy, [.ifMatch: "\"v0\", \"v1-gzip\""], false), (copy, [.ifMatch: "\"loc-3-v0\""], false),
+            (copy, [.ifMatch: "v1"], false), (copy, [.ifMatch: "v0"], true), (copy, [.ifMatch: "v0, v1-gzip"], false),
+            (queued, [.ifMatch: "v1"], true), (queued, [.ifMatch: "loc-17-v1"], false), (queued, [.ifMatch: "loc-16-v1"], true),
             (copy, [.ifNoneMatch: "*"], true), (copy, [.ifNoneMatch: "\"v1\""], false),
             (queued, [.ifMatch: "\"v1\""], true), (queued, [.ifMatch: "\"loc-16-v1\""], true), (queued, [.ifMatch: "\"loc-17-v1\""], false),
             (queued, [.ifMatch: "\"loc-16\", \"loc-17\""], false),

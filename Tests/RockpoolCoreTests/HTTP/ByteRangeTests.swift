@@ -28,7 +28,7 @@ import Testing
 
     @Test func aFloodIsIgnored() {
         let ranges = { (count: Int) in "bytes=" + (0..<count).map { "\($0 * 2)-\($0 * 2)" }.joined(separator: ",") }
-        #expect(ByteRangeSet(ranges(ByteRangeSet.limit))?.ranges.count == 16)
+        #expect(ByteRangeSet(ranges(ByteRangeSet.limit))?.ranges.count == 200)
         #expect(ByteRangeSet(ranges(ByteRangeSet.limit + 1)) == nil)
         #expect(ByteRangeSet("bytes=" + String(repeating: ",", count: 100_000) + "0-0")?.ranges.count == 1)
     }

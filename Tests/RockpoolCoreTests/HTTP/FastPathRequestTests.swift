@@ -120,7 +120,7 @@ struct PlainRequestTests {
     func connectionsThatDoNot(value: String) { #expect(!isPlain("GET / HTTP/1.1\r\nHost: h\r\nConnection: \(value)\r\n\r\n")) }
 
     @Test func whatMovesARequestIsOnTheList() {
-        #expect(RequestOverride.unkeyed.subtracting(PlainFields.deciding).isEmpty)
+        #expect(UnkeyedField.overriding.subtracting(PlainFields.deciding).isEmpty)
     }
 
     @Test func limitsHold() {

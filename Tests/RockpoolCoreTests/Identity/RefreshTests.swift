@@ -27,7 +27,8 @@ struct RefreshTests {
     }
 
     @Test(arguments: [
-        ("/v1/token", true), ("/v1/token?a=1", true), ("/v1/login", true), ("/v1/login/", false), ("/v1", false), ("/v1/tokens", false),
+        ("/v1/token", true), ("/v1/token?a=1", true), ("/v1/login", true), ("/v1/login/", true), ("/v1/%2E/token", true),
+        ("/v1/x/%2e%2e%2Ftoken?a=1", true), ("/v1", false), ("/v1/tokens", false),
     ])
     func whichRequestsHoldTokens(target: String, concerns: Bool) {
         #expect(RefreshRecipe(path: "/v1/token", login: "/v1/login").concerns(target: target) == concerns)

@@ -1,5 +1,4 @@
 // `Authorization` values that claim an identity, and values that claim the same one (RFC 7519 §4.1).
-import HTTPTypes
 import RockpoolCore
 import Testing
 
@@ -41,19 +40,5 @@ struct TokenSubjectTests {
         let pairs = [("a", "b c"), ("a b", "c"), ("", "a b c"), ("a b c", "d"), ("1 a", "b")]
         let texts = pairs.compactMap { TokenSubject(authorization: "Bearer \(Self.token(#"{"iss":"\#($0)","sub":"\#($1)"}"#))")?.text }
         #expect(Set(texts).count == pairs.count)
-    }
-
-    static let html: HTTPFields = [.contentType: "text/html; charset=utf-8"]
-
-    @Test(
-        arguments: [
-            (200, [:], [:], true), (204, [:], [:], true), (206, [:], [:], true), (304, [:], [:], true), (401, [:], [:], false),
-            (403, [:], [:], false), (302, [:], [:], false), (404, [:], [:], false), (500, [:], [:], false), (511, [:], [:], false),
-            (200, html, [:], false), (200, html, [.accept: "text/html"], true), (200, html, [.accept: "*/*"], false),
-            (200, [.contentType: "application/json"], [:], true),
-        ] as [(Int, HTTPFields, HTTPFields, Bool)])
-    func proof(status: Int, answer: HTTPFields, request: HTTPFields, isGiven: Bool) {
-        let head = RequestHead(method: .get, origin: OriginAddress(scheme: .https, host: "a.test"), target: "/", fields: request)
-        #expect(CredentialProof.isGiven(by: ResponseHead(status: status, fields: answer), to: head) == isGiven)
     }
 }

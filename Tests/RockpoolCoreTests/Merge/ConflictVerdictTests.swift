@@ -341,4 +341,31 @@ private let jsonPatch = "application/json-patch+json"
         (met.acceptedAt, met.clockSkew) = (noon + .milliseconds(accepted), .milliseconds(skew))
         #expect(met.verdict().line == (isMine.map { $0 ? #"PUT /notes/1 if-match="2" {"a":2}"# : "yield" } ?? "ask"))
     }
+
+    /// A time that the upstream has not reached when it is read orders nothing: the other time decides, or a person (docs/outbox.md#times).
+    @Test(
+        arguments: [
+            (#""2099-01-01T00:00:00Z""#, nil, "ask"), (#""2099-01-01T00:00:00Z""#, "Fri, 15 Jan 2027 07:59:00 GMT", "mine"),
+            (#""2027-01-15T08:05:00Z""#, nil, "yield"), (#""2027-01-15T08:05:01Z""#, nil, "ask"), ("4070908800", nil, "ask"),
+            ("null", "Thu, 01 Jan 2099 00:00:00 GMT", "ask"),
+        ] as [(String, String?, String)])
+    func impossibleTimesDecideNothing(_ updatedAt: String, _ modified: String?, _ line: String) {
+        var met = ConflictCase(
+            .put, #"{"a":2}"#, base: #"{"a":1}"#, theirs: #"{"a":3,"updatedAt":\#(updatedAt)}"#, .merging(.lastWriteWins),
+            modified: modified)
+        (met.acceptedAt, met.readAt) = (noon, noon)
+        #expect(met.verdict().line == (line == "mine" ? #"PUT /notes/1 if-match="2" {"a":2}"# : line))
+        // By field, mine does not lose to such a time either.
+        met.resource = .merging(.fieldMerge, ["/a": "lww"])
+        let merged = met.verdict().line
+        #expect(line == "ask" ? merged == "ask" : merged != "ask", "\(merged)")
+    }
+
+    @Test func impossibleDeletionsDecideNothing() {
+        var met = ConflictCase(.put, #"{"a":2}"#, base: #"{"a":1}"#, theirs: nil, .merging(.lastWriteWins), status: 404)
+        (met.acceptedAt, met.readAt, met.deletedAt) = (noon, noon, noon + .hours(1))
+        #expect(met.verdict().line == "ask")
+        met.deletedAt = noon + .seconds(1)
+        #expect(met.verdict().line == "yield")
+    }
 }

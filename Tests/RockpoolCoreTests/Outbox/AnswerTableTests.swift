@@ -133,15 +133,33 @@ import Testing
     @Test func whatAnswersInTheUpstreamsPlaceIsCaptive() {
         let sendsJSON: HTTPFields = [.contentType: "application/json"]
         let page: HTTPFields = [.contentType: "text/html; charset=utf-8"]
+        let text = "<!doctype html>"
         for outcome in [answer(200, page), answer(302, [.location: "http://login.portal/"]), answer(308, [.location: "//portal/x"])] {
-            let disposition = judged(operation(fields: sendsJSON), outcome)
+            let disposition = judged(operation(fields: sendsJSON), outcome, body: text)
             #expect(disposition.state == .pending && disposition.isCaptive && !disposition.countsAsAnswered)
         }
         // An HTML page is a valid response where the request accepts one.
-        #expect(judged(operation(fields: [.contentType: "application/x-www-form-urlencoded"]), answer(200, page)).state == .delivered)
+        let form: HTTPFields = [.contentType: "application/x-www-form-urlencoded"]
+        #expect(judged(operation(fields: form), answer(200, page), body: text).state == .delivered)
         let browser: HTTPFields = [.accept: "text/html, application/json", .contentType: "application/json"]
-        #expect(judged(operation(fields: browser), answer(200, page)).state == .delivered)
-        #expect(judged(operation(fields: [.accept: "application/json"]), answer(200, page)).isCaptive)
+        #expect(judged(operation(fields: browser), answer(200, page), body: text).state == .delivered)
+        #expect(judged(operation(fields: [.accept: "application/json"]), answer(200, page), body: text).isCaptive)
+    }
+
+    /// Frameworks call an empty answer, and every text, `text/html`.
+    @Test(arguments: [(201, ""), (200, ""), (204, ""), (200, "ok"), (200, "Créé"), (202, "{}")])
+    func anAnswerThatIsNoPageIsDeliveredWhateverTypeItClaims(status: Int, body: String) {
+        let sendsJSON: HTTPFields = [.contentType: "application/json", .accept: "application/json"]
+        #expect(judged(operation(fields: sendsJSON), answer(status, [.contentType: "text/html"]), body: body).state == .delivered)
+    }
+
+    /// What the engine has found to be the upstream's own is judged by its status.
+    @Test func anAnswerThatIsJudgedHasNoSign() {
+        var judgedContext = context(honoured: .no)
+        judgedContext.reading.isJudged = true
+        let page = answer(200, [.contentType: "text/html"])
+        let given = operation(fields: [.accept: "application/json"])
+        #expect(judged(given, page, body: "<html>", context: judgedContext).state == .delivered)
     }
 
     @Test(arguments: ["/login", "/users/sign_in?back=1", "https://api.example.com/auth", "login.php"])

@@ -16,12 +16,19 @@ import Testing
         for state in OperationState.allCases { #expect(OperationMachine.permits(from: state, to: .inflight) == (state == .pending)) }
     }
 
-    @Test(arguments: TransferFailure.Kind.allCases) func whatWasNeverSentIsNoAttempt(_ kind: TransferFailure.Kind) throws {
+    @Test(arguments: TransferFailure.Kind.allCases.filter { $0 != .damaged })
+    func whatWasNeverSentIsNoAttempt(_ kind: TransferFailure.Kind) throws {
         let failure = AttemptOutcome.failed(TransferFailure(kind: kind, sent: .no, detail: "x"))
         let disposition = judged(operation(answered: 10, network: 5000), failure, random: 0.999)
         #expect(disposition.state == .pending && !disposition.countsAsAnswered)
         #expect(try #require(disposition.nextAttemptAt) <= noon + .seconds(2))
         #expect(disposition.detail?.hasSuffix(": x") == true)
+    }
+
+    @Test(arguments: [HTTPRequest.Method.post, .put]) func aDamagedBodyIsNotSentAgain(_ method: HTTPRequest.Method) {
+        let disposition = judged(operation(method), .failed(TransferFailure(kind: .damaged, sent: .maybe, detail: "its body is missing")))
+        #expect((disposition.state, disposition.reason, disposition.detail) == (.dead, .damaged, "its body is missing"))
+        #expect(!disposition.countsAsAnswered)
     }
 
     @Test(arguments: [TransferFailure.Sent.maybe, .yes]) func aLostAnswerOfAPostIsUncertain(_ sent: TransferFailure.Sent) {
@@ -98,6 +105,7 @@ import Testing
         #expect(OperationMachine.disposition(of: crashed, seen: .unknown, context: context(), now: noon).reason == .crashed)
         // Sent twice, but only one attempt is known to have ended.
         var twice = lost
+        twice.request.method = .put
         twice.lostAt = noon
         #expect(OperationMachine.disposition(of: twice, seen: .present(nil), context: context(), now: noon).holdsLaneUntil == nil)
         twice.lostAt = noon + .seconds(5)

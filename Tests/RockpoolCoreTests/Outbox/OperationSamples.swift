@@ -38,13 +38,16 @@ let laneNames = Mutex<[LaneID: String]>([:])
 
 func summary(
     _ sequence: Int64, _ state: OperationState = .pending, lane: String = "a", upstream: String = "notes", place: Int64? = nil,
-    reason: OperationReason? = nil, method: HTTPRequest.Method = .post, priority: Int = 0, principal: String? = nil,
+    reason: OperationReason? = nil, method: HTTPRequest.Method = .patch, priority: Int = 0, principal: String? = nil,
     accepted: Timestamp = noon, sent: Timestamp? = nil, due: Timestamp = noon, expires: Timestamp? = nil, probes: Int = 0,
-    needs: Set<Int64> = []
+    needs: Set<Int64> = [], follows: Set<Int64> = [], address: String? = nil, isCreate: Bool = false, isStrict: Bool = false
 ) -> OperationSummary {
     laneNames.withLock { $0[LaneID(upstream: upstream, lane: lane)] = lane }
-    return OperationSummary(
+    var summary = OperationSummary(
         sequence: sequence, place: place, id: "\(sequence)", state: state, reason: reason, method: method, lane: lane, upstream: upstream,
         priority: priority, principal: principal, acceptedAt: accepted, firstSentAt: sent, nextAttemptAt: due, expiresAt: expires,
         probes: probes, needs: needs)
+    (summary.follows, summary.isStrict) = (follows, isStrict)
+    summary.order(in: lane, entity: nil, isCreate: isCreate, address: address)
+    return summary
 }

@@ -36,6 +36,22 @@ import Testing
         #expect(warning?.contains("may have applied") == true)
     }
 
+    /// A refusal is stored under its key; what may have taken effect keeps the key that says so.
+    @Test func aRetriedRefusalGetsANewKey() {
+        for (state, reason, isRenewed) in [
+            (.dead, .rejected, true), (.dead, .tooOld, true), (.uncertain, .rejected, true), (.conflicted, .editDelete, true),
+            (.dead, .exhausted, false), (.dead, .expired, false), (.dead, .damaged, false), (.uncertain, .lostAnswer, false),
+            (.uncertain, .redirected, false), (.parked, .auth, false), (.pending, nil, false),
+        ] as [(OperationState, OperationReason?, Bool)] {
+            var row = operation(state: state)
+            row.reason = reason
+            #expect(OperationSteering.renewsKey(of: row) == isRenewed, "\(state) \(String(describing: reason))")
+        }
+        var lost = operation(.put, state: .conflicted)
+        lost.lostAt = noon
+        #expect(!OperationSteering.renewsKey(of: lost))
+    }
+
     @Test func retryOfALostPostWarns() {
         let post = OperationSteering.retry.verdict(on: operation(.post, state: .uncertain))
         guard case .allowed(.pending, nil, let warning?) = post else {

@@ -53,7 +53,8 @@ import Testing
         // The item's path does not determine the collection.
         Case(method: .put, target: "/things/3", entity: "/things/3", collection: nil, id: "3", lane: "/things/3"),
         Case(method: .put, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
-        Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3 *"),
+        // One path is one lane, whatever the method.
+        Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
     ]
 
     @Test(arguments: cases)
@@ -91,10 +92,31 @@ import Testing
         #expect(Set(["/lists", "/lists/7", "/else"].map { place(.post, $0, order: .global).lane }) == ["api"])
     }
 
-    @Test func unknownCreatesOfOneIdentityStayInOrder() {
-        #expect(place(.post, "/else").lane == place(.post, "/else").lane)
-        #expect(place(.post, "/else", principal: "ann").lane != place(.post, "/else", principal: "bob").lane)
-        #expect(place(.put, "/else/1", principal: "ann").lane == place(.put, "/else/1", principal: "bob").lane)
+    @Test(arguments: [HTTPRequest.Method.post, .put, .patch, .delete], [String?.none, "ann", "bob"])
+    func undeclaredPathIsOneLaneForEveryMethodAndPrincipal(method: HTTPRequest.Method, principal: String?) {
+        #expect(place(method, "/else/1/?x", principal: principal).lane == "api /else/1")
+    }
+
+    /// Declared and undeclared paths alike (RFC 3986 §6.2.2).
+    @Test(arguments: [
+        ("/else/a~b", "/else/a%7Eb"), ("/else/a~b", "/else/a%7eb"), ("/else/AB", "/else/%41B"), ("/else/%C3%A9", "/else/%c3%a9"),
+        ("/else/a%2Fb", "/else/a%2fb"), ("/lists/a-7", "/lists/a%2D7"), ("/lists", "/%6Cists"),
+    ])
+    func equivalentSpellingsAreOnePlace(canonical: String, spelled: String) {
+        for method in [HTTPRequest.Method.post, .put, .patch, .delete] { #expect(place(method, canonical) == place(method, spelled)) }
+    }
+
+    @Test(arguments: [("/else/a%2Fb", "/else/a/b"), ("/else/a%3Ab", "/else/a:b"), ("/else/A", "/else/a"), ("/else/%2541", "/else/%41")])
+    func otherPathsStayApart(one: String, other: String) { #expect(place(.put, one).lane != place(.put, other).lane) }
+
+    @Test func operationsOfOlderVersionsGetTheCurrentLane() {
+        func renewed(_ lane: String, _ entity: String?, isPost: Bool = true, _ principal: String? = nil) -> String? {
+            Lane.renewed(lane, entity: entity, isPost: isPost, upstream: "api", principal: principal)?.lane
+        }
+        #expect(renewed("api /cart ann", "/cart", "ann") == "api /cart" && renewed("api /cart *", "/cart") == "api /cart")
+        #expect(renewed("api /a%7eb", "/a%7eb", isPost: false) == "api /a~b" && renewed("api /a%7eb ann", "/a%7eb", "ann") == "api /a~b")
+        #expect(renewed("api /cart", "/cart") == nil && renewed("api /cart bob", "/cart", "ann") == nil && renewed("api", "/cart") == nil)
+        #expect(renewed("api * ann", nil, "ann") == nil)
     }
 
     @Test func nothingAtAllIsOneLaneOfItsIdentity() {

@@ -10,10 +10,10 @@ import Testing
         [400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 419, 422, 428].map { answer($0) }
         + [answer(302, [.location: "/login"]), answer(301, [.location: "https://elsewhere.example/"])]
 
-    @Test(arguments: [OperationState.parked, .dead, .conflicted])
-    func whatWaitsForAPersonHoldsItsOwnAlone(_ state: OperationState) {
+    @Test(arguments: [(OperationState.parked, OperationReason?.some(.auth)), (.conflicted, nil)])
+    func whatWaitsForAPersonHoldsItsOwnAlone(_ state: OperationState, _ reason: OperationReason?) {
         var replay = ReplayMachineTests.wide()
-        _ = replay.accept(summary(1, state, principal: "eve"))
+        _ = replay.accept(summary(1, state, reason: reason, principal: "eve"))
         #expect(replay.accept(summary(2, principal: "eve")) == [])
         #expect(replay.accept(summary(3, principal: "ada")) == sent(3))
         // Once it can be sent again, the order is that of acceptance.
@@ -31,14 +31,14 @@ import Testing
         #expect(replay.answered(summary(2, principal: "ada")) == sent(3))
     }
 
-    /// An operation behind a dead one of its own principal cannot be sent, so it blocks no other principal.
+    /// An operation behind one in conflict of its own principal cannot be sent, so it blocks no other principal.
     @Test func whatStandsBehindItsOwnHoldsNobody() {
         var replay = ReplayMachineTests.wide()
-        _ = replay.accept(summary(1, .dead, principal: "eve"), summary(2, principal: "eve"))
+        _ = replay.accept(summary(1, .conflicted, principal: "eve"), summary(2, principal: "eve"))
         #expect(replay.accept(summary(3, principal: "ada")) == sent(3))
     }
 
-    @Test func whatNeedsAStuckOneHoldsNobody() {
+    @Test func whatNeedsAStuckOneHoldsNoOtherPrincipal() {
         var replay = ReplayMachineTests.wide()
         _ = replay.accept(summary(1, .dead, lane: "b", principal: "eve"))
         #expect(replay.accept(summary(2, principal: "eve", needs: [1]), summary(3, principal: "ada")) == sent(3))
@@ -77,19 +77,6 @@ import Testing
         #expect(replay.later(.seconds(11)) == [])
         let moved = replay.later(.seconds(1))
         #expect(replay.settle(moved, of: parked) == sent(1))
-    }
-
-    @Test func aNewWriteComesBehindItsOwnAndWhatCanBeSent() {
-        let eves = [
-            LaneStanding(principal: "eve", state: .dead, firstPlace: 1), LaneStanding(principal: "eve", state: .pending, firstPlace: 2),
-        ]
-        let nobodys = [LaneStanding(principal: nil, state: .pending, firstPlace: 3)]
-        let none: (String?) -> Bool = { _ in false }
-        #expect(LaneStanding.holding("eve", among: eves, isProved: none) == [.dead, .pending])
-        #expect(LaneStanding.holding("ada", among: eves, isProved: none).isEmpty)
-        #expect(LaneStanding.holding("ada", among: eves + nobodys, isProved: none) == [.pending])
-        #expect(LaneStanding.holding("ada", among: eves + nobodys, isProved: { $0 == "ada" }).isEmpty)
-        #expect(LaneStanding.holding(nil, among: eves + nobodys, isProved: none) == [.pending])
     }
 
     /// Two principals, one of them refused in every possible way: the other's writes are all delivered within five seconds, in order.

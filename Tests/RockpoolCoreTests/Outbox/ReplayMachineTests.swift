@@ -75,7 +75,7 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         return replay
     }
 
-    @Test(arguments: OperationState.allCases) func aLaneIsHeldByWhatHasNotEnded(_ state: OperationState) {
+    @Test(arguments: OperationState.allCases) func laneIsHeldByWhatIsSentAndByWhatIsInConflict(_ state: OperationState) {
         var replay = Self.wide()
         let first = replay.accept(summary(1, state, sent: noon, probes: 3))
         switch state {
@@ -83,7 +83,8 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         case .inflight: #expect(first.count == 1)  // left behind by a crash: it becomes uncertain
         default: #expect(first == [])
         }
-        #expect(replay.accept(summary(2)) == (state.hasEnded ? sent(2) : []))
+        let holds = [OperationState.pending, .inflight, .conflicted].contains(state)
+        #expect(replay.accept(summary(2)) == (holds ? [] : sent(2)))
         #expect(replay.accept(summary(3, lane: "b")) == sent(3))
     }
 
@@ -144,19 +145,19 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
 
     @Test func anEditedOneGoesInThePlaceOfTheOldOne() {
         var replay = Self.wide()
-        #expect(replay.accept(summary(1, .dead), summary(2), summary(3, place: 1)) == [])
-        #expect(replay.accept(summary(1, .superseded)) == sent(3))
+        #expect(replay.accept(summary(1, .conflicted), summary(2), summary(3, place: 1)) == sent(3))
+        #expect(replay.accept(summary(1, .superseded)) == [])
         #expect(replay.answered(summary(3, place: 1)) == sent(2))
     }
 
     @Test func theSameLaneNameAtAnotherUpstreamIsAnotherLane() {
         var replay = Replay(["notes": context(), "other": context()])
-        #expect(replay.accept(summary(1, .dead), summary(2, upstream: "other")) == sent(2))
+        #expect(replay.accept(summary(1, .conflicted), summary(2, upstream: "other")) == sent(2))
     }
 
     @Test func oneOfAnotherLaneAfterItsIdIsKnownLeavesItsOldLane() {
         var replay = Self.wide()
-        #expect(replay.accept(summary(1, .dead, lane: "a"), summary(2, lane: "a"), summary(3, lane: "a")) == [])
+        #expect(replay.accept(summary(1, .conflicted, lane: "a"), summary(2, lane: "a"), summary(3, lane: "a")) == [])
         #expect(replay.accept(summary(2, lane: "b")) == sent(2))
         #expect(replay.accept(summary(1, .cancelled, lane: "a")) == sent(3))
     }
@@ -184,6 +185,17 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
             return
         }
         #expect((disposition.state, disposition.reason) == (.uncertain, .lostAnswer))
+    }
+
+    /// A refusal concerns the operation alone: it is tried less and less often.
+    @Test func whatTheStoreRefusesIsTriedAtGrowingIntervals() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1)) == sent(1))
+        for seconds: Int64 in [1, 2, 4, 8, 16, 32, 60, 60] {
+            #expect(replay.step(.refused(sequence: 1)) == [])
+            #expect(replay.later(.milliseconds(seconds * 1000 - 1)) == [], "\(seconds)")
+            #expect(replay.later(.milliseconds(1)) == sent(1), "\(seconds)")
+        }
     }
 
     @Test func ofAnUnknownUpstreamNothingIsSent() {

@@ -43,6 +43,28 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.record(.failed(kind), now: at(6)) == .became(.offline, was: .suspect))
     }
 
+    /// Three time-outs count if their URLs or their clients differ; otherwise a probe is asked for, which decides.
+    @Test(arguments: [
+        (["/a|1", "/a|1", "/a|1"], false), (["/a|1", "/a?x=1|1", "/a?x=2|1"], false), (["/a|1", "/b|1", "/a|1"], false),
+        (["/a|1", "/b|1", "/c|1"], true), (["/a|1", "/a|2", "/a|3"], true), (["/a|1", "/b|1", "/a|2"], true),
+        (["/a|1", "/a|1", "/a|1", "/b|1", "/c|1"], true),
+    ])
+    func oneSlowURLOfOneClientSaysNothingAboutOthers(strikes: [String], goesOffline: Bool) {
+        var machine = Reachability(now: at(0))
+        for (time, strike) in strikes.enumerated() {
+            let parts = strike.split(separator: "|").map(String.init)
+            let witness = Reachability.Witness(target: parts[0], client: Int32(parts[1]).map { .process($0) })
+            _ = machine.record(.failed(.firstByteTimeout, witness: witness), now: at(Int64(time)))
+        }
+        #expect(machine.state == (goesOffline ? .offline : .suspect))
+        #expect(goesOffline || machine.probeDue(now: at(600), somethingWaits: false), "the probe decides")
+        guard !goesOffline else { return }
+        var other = machine
+        #expect(machine.record(.probeFailed(.firstByteTimeout), now: at(700)) == .became(.offline, was: .suspect))
+        #expect(other.record(.probeAnswered(.expected), now: at(700)) == .became(.online, was: .suspect))
+        #expect(!other.probeDue(now: at(2000), somethingWaits: false))
+    }
+
     @Test func certificatesNeverMakeItOffline() {
         var machine = Reachability(now: at(0))
         #expect(machine.record(.failed(.tls), now: at(1)) == .became(.suspect, was: .online))
@@ -137,6 +159,44 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.record(.probeFailed(.dns), now: at(7)) == .became(.offline, was: .captive))
     }
 
+    /// A client that is answered a hundred times a second does not postpone the probe that decides.
+    @Test(arguments: [nil, TimeSpan.seconds(10)], [false, true])
+    func noAnswerPostponesAProbeThatIsAskedFor(interval: TimeSpan?, isDoubt: Bool) {
+        var machine = Reachability(probeInterval: interval, now: at(0))
+        for time in stride(from: Int64(0), to: 3000, by: 10) {
+            _ = machine.record(.answered, now: at(time))
+            #expect(machine.record(isDoubt ? .doubted(detail: "a page") : .signSeen, now: at(time)) != .became(.captive, was: .online))
+            _ = machine.record(.answered, now: at(time + 5))
+            let isDue = machine.probeDue(now: at(time + 5), somethingWaits: false)
+            #expect(isDue == (time % 500 == 0), "\(time)")
+            if isDue { _ = machine.record(.probeAnswered(.expected), now: at(time + 5)) }
+        }
+    }
+
+    @Test func aSignAsksForAProbeAndChangesNothingElse() {
+        var machine = Reachability(now: at(0))
+        #expect(!machine.probeDue(now: at(1), somethingWaits: true))
+        #expect(machine.record(.signSeen, now: at(1)) == .none)
+        #expect(machine.state == .online && machine.isTrusted && machine.isReachable && machine.lastError == nil)
+        #expect(machine.permits(now: at(1)) == .go && machine.probeDue(now: at(1), somethingWaits: false))
+        #expect(machine.record(.probeUndecided, now: at(2)) == .none)
+        #expect(machine.nextProbeAt(somethingWaits: false) == at(502))
+        #expect(machine.record(.probeAnswered(.expected), now: at(600)) == .none)
+        #expect(machine.nextProbeAt(somethingWaits: true) == nil)
+    }
+
+    @Test func aDoubtEndsWithTheProbeAlone() {
+        var machine = Reachability(now: at(0))
+        #expect(machine.record(.doubted(detail: "a page"), now: at(1)) == .became(.suspect, was: .online))
+        #expect(machine.record(.answered, now: at(2)) == .none)
+        #expect(!machine.isTrusted && machine.permits(now: at(3)) == .go && machine.lastError == "a page")
+        #expect(machine.record(.probeAnswered(.expected), now: at(4)) == .became(.online, was: .suspect))
+        #expect(machine.isTrusted)
+        _ = machine.record(.doubted(detail: "a page"), now: at(5))
+        #expect(machine.record(.probeAnswered(.captive(detail: "elsewhere")), now: at(6)) == .became(.captive, was: .suspect))
+        #expect(machine.record(.signSeen, now: at(7)) == .none && machine.record(.doubted(detail: "x"), now: at(7)) == .none)
+    }
+
     @Test func aPersonDecides() {
         var machine = Reachability(probeInterval: .seconds(10), now: at(0))
         #expect(machine.record(.mode(.offline), now: at(1)) == .modeBecame(.offline))
@@ -158,9 +218,11 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
     private static let origin = OriginAddress(scheme: .https, host: "api.example.com")
     private static let strict = Probe(path: "/healthz", expect: [204])
 
-    private func verdict(_ status: Int, _ lines: [(HTTPField.Name, String)] = [], probe: Probe? = Self.strict) -> ProbeVerdict {
+    private func verdict(
+        _ status: Int, _ lines: [(HTTPField.Name, String)] = [], probe: Probe? = Self.strict, hasBody: Bool = true
+    ) -> ProbeVerdict {
         let fields = HTTPFields(lines.map { HTTPField(name: $0, value: $1) })
-        return ProbeVerdict.judge(ResponseHead(status: status, fields: fields), to: probe, origin: Self.origin)
+        return ProbeVerdict.judge(ResponseHead(status: status, fields: fields), to: probe, origin: Self.origin, hasBody: hasBody)
     }
 
     @Test func statuses() {
@@ -184,6 +246,7 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
     @Test func pagesWhereNoneBelong() {
         #expect(verdict(200, [(.contentType, "Text/HTML; charset=utf-8")]) == .captive(detail: "a page where none belongs"))
         #expect(verdict(200, [(.contentType, "application/json")]) == .unexpected(status: 200))
+        #expect(verdict(200, [(.contentType, "text/html")], hasBody: false) == .unexpected(status: 200))
         #expect(verdict(200, [(.contentType, "text/html")], probe: nil) == .expected)
     }
 }

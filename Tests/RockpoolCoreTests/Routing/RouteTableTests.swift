@@ -30,6 +30,26 @@ import Testing
         return RouteTable(configuration)
     }()
 
+    /// A request that a route declares to ask is a read that is never queued, unless its method stores or removes something.
+    @Test func whatAsksIsARead() throws {
+        var route = Route(match: "/ask", cache: .standard)
+        route.read = true
+        var configuration = Configuration()
+        configuration.upstreams = [
+            Upstream(name: "a", origin: Self.origin, routes: [route, Route(match: "/**", queue: .always)])
+        ]
+        let table = RouteTable(configuration)
+        func plan(_ method: HTTPRequest.Method, _ target: String) -> RoutePlan {
+            table.plan(for: RequestHead(method: method, origin: Self.origin, target: target))
+        }
+        #expect(!plan(.post, "/ask").isWrite && !plan(.post, "/ask").queueable)
+        // It is not answered from the store with what the last such statement was answered.
+        #expect(plan(.post, "/ask?q=DROP%20TABLE%20t").isWrite && !plan(.post, "/ask?q=DROP%20TABLE%20t").queueable)
+        #expect(plan(.put, "/ask").isWrite && !plan(.put, "/ask").queueable)
+        #expect(!table.plan(for: RequestHead(method: .post, origin: Self.origin, target: "/ask"), isWrite: true).queueable)
+        #expect(plan(.post, "/x?q=drop").queueable && !plan(.post, "/x?q=DROP%20TABLE%20t").queueable)
+    }
+
     private func plan(_ method: String, _ target: String, origin: OriginAddress = Self.origin) throws -> RoutePlan {
         let method = try #require(HTTPRequest.Method(method))
         return Self.table.plan(for: RequestHead(method: method, origin: origin, target: target))
@@ -135,5 +155,65 @@ import Testing
         let queued = table.plan(for: RequestHead(method: .put, origin: host, target: "/a"))
         #expect(queued.queueable)
         #expect(queued.policy == .offlineFirst)
+    }
+
+    // MARK: spellings
+
+    /// Spellings of `/v1/login` that a server may take for it.
+    private static let spellings = [
+        "/v1/login", "/v1/%6cogin", "/v1//login", "//v1/login", "/v1/./login", "/v1/x/../login", "/v1/%2e/login", "/v1%2Flogin",
+        "/v1/login/", "/v1/login/.", "/v1/login;a=1", "/v1;a/login", "/v1%5Clogin", "/v1/x/%2E%2e%2flogin", "/v1/x/%252e%252e/login",
+        "/../v1/login", "/v1/%CC%81/../login",
+    ]
+
+    private static func table(_ routes: [Route], refresh: RefreshRecipe? = nil) -> RouteTable {
+        var upstream = Upstream(name: "notes", origin: origin, routes: routes)
+        upstream.refresh = refresh
+        var configuration = Configuration()
+        configuration.upstreams = [upstream]
+        return RouteTable(configuration)
+    }
+
+    /// What a route forbids is forbidden under every spelling, also where the spelling itself matches a route that permits more.
+    @Test(arguments: spellings) func forbiddenUnderEverySpelling(target: String) {
+        var end = Route(match: "/v1/login")
+        end.logout = true
+        let request = RequestHead(method: .post, origin: Self.origin, target: target)
+        for other in ["/w/**", "/**"] {
+            let permits = Route(match: other, queue: .always, store: .always)
+            func plan(_ route: Route) -> RoutePlan { Self.table([route, permits]).plan(for: request) }
+            #expect(!plan(Route(match: "/v1/login", queue: .never)).queueable)
+            #expect(plan(Route(match: "POST /v1/login", store: .never)).store == .never)
+            let logout = plan(end)
+            #expect(logout.route?.logout == true && logout.store == .never && logout.strategy == .networkOnly)
+        }
+        for path in ["/v1/login", Self.origin.url + "/v1/login", "/v1/./login/"] {
+            let plan = Self.table([], refresh: RefreshRecipe(path: path)).plan(for: request)
+            #expect(!plan.queueable && plan.store == .never, "\(path)")
+        }
+        var elsewhere = request
+        elsewhere.origin = OriginAddress(scheme: .https, host: "login.test")
+        let holdsTokens = Self.table([], refresh: RefreshRecipe(path: "https://login.test/v1/login")).plan(for: elsewhere)
+        #expect(holdsTokens.store == .never)
+    }
+
+    @Test(arguments: ["/v1/login", "/v1/./login", "/v1%2flogin", "/v1/login/"]) func aForbiddingPatternMayBeSpelledOddly(match: String) {
+        let request = RequestHead(method: .post, origin: Self.origin, target: "/v1//login")
+        #expect(!Self.table([Route(match: match, queue: .never)]).plan(for: request).queueable)
+    }
+
+    /// The spelling that a request was given decides what a route permits.
+    @Test(arguments: ["/v1/notes/a%2Fb", "/v1/logins", "/v1/login%2Fx", "/v1/log/in", "/v1/login/x/.."])
+    func otherPathsKeepTheirRoute(target: String) {
+        let table = Self.table([Route(match: "POST /v1/login", queue: .never), Route(match: "/v1/*/*", category: "assets")])
+        let plan = table.plan(for: RequestHead(method: .post, origin: Self.origin, target: target))
+        #expect(plan.queueable == (target != "/v1/login/x/.."))
+        #expect((plan.route?.category == "assets") == ["/v1/notes/a%2Fb", "/v1/log/in"].contains(target))
+    }
+
+    @Test func theFirstRouteAppliesToOtherSpellingsToo() {
+        let table = Self.table([Route(match: "/v1/open/*"), Route(match: "/v1/**", queue: .never)])
+        #expect(table.plan(for: RequestHead(method: .post, origin: Self.origin, target: "/v1//open/a")).queueable == false)
+        #expect(table.plan(for: RequestHead(method: .post, origin: Self.origin, target: "/x/../v1/open/a")).queueable)
     }
 }

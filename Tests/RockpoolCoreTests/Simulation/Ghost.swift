@@ -61,7 +61,9 @@ extension World {
         // Between principals, an operation that cannot be sent lets others pass; that order is checked at the lease.
         let lane = "\(operation.lane) of \(operation.principal ?? "nobody")"
         let reached = ghost.reached[lane] ?? 0
-        if operation.place < reached { violate("P4 \(sequence) takes effect after place \(reached) of lane \(operation.lane)") }
+        if operation.place < reached, !disk.passed.contains(sequence) {
+            violate("P4 \(sequence) takes effect after place \(reached) of lane \(operation.lane)")
+        }
         ghost.reached[lane] = max(reached, operation.place)
         guard let context = plan.upstreams[operation.upstream]?.context, !operation.request.method.isIdempotent else { return }
         if context.uncertainPolicy == .retry { return }
@@ -86,16 +88,14 @@ extension World {
     mutating func checkQuiet() {
         guard ghost.violations.isEmpty, disk.violations.isEmpty else { return }
         checkDelivered()
-        let open = disk.open.map { OperationSummary($0) }
-        for summary in open {
-            let contexts = disk.contexts
-            let blocker = ReplayOrder.blocker(
-                of: summary, among: open, isStuck: { OperationMachine.isStuck($0, context: contexts[$0.upstream], now: now) })
+        var order = disk.order(at: now)
+        for summary in disk.open.map({ OperationSummary($0) }) {
+            let blocker = order.blocker(of: summary)
             switch summary.state {
             case .pending where blocker == nil: violate("P7 \(summary.sequence) could go, and is not sent")
             case .inflight: violate("P7 \(summary.sequence) is in flight for ever")
             case .parked where summary.reason == .auth: violate("P7 \(summary.sequence) waits for a credential that is there")
-            case .uncertain where blocker == nil:
+            case .uncertain:
                 guard let context = plan.upstreams[summary.upstream]?.context else { continue }
                 if OperationMachine.settle(summary, context: context, now: now) != nil || summary.probes < ReplayContext.probes {
                     violate("P7 \(summary.sequence) stays uncertain")

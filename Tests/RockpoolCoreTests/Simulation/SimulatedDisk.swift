@@ -22,6 +22,9 @@ struct SimulatedDisk {
     /// Violations of P12, and other actions that the store had to refuse.
     private(set) var violations: [String] = []
     var contexts: [String: ReplayContext] = [:]
+    /// The operations that have ever left the order of their lane, and those that a later one was sent before.
+    private var left: Set<Int64> = []
+    private(set) var passed: Set<Int64> = []
 
     func row(_ sequence: Int64) -> Row { rows[Int(sequence) - 1] }
     var open: [QueuedWrite] { rows.map(\.operation).filter { !$0.state.hasEnded } }
@@ -29,7 +32,9 @@ struct SimulatedDisk {
     private mutating func change(_ sequence: Int64, _ body: (inout Row) -> Void) {
         let before = row(sequence).operation
         body(&rows[Int(sequence) - 1])
-        let after = row(sequence).operation.state
+        let summary = OperationSummary(row(sequence).operation)
+        if !summary.state.hasEnded, summary.reach(in: contexts[summary.upstream], now: .distantPast).own != .lane { left.insert(sequence) }
+        let after = summary.state
         if before.state != after, !OperationMachine.permits(from: before.state, to: after) {
             violations.append("P12 \(sequence): \(before.state) → \(after)")
         }
@@ -59,12 +64,7 @@ struct SimulatedDisk {
     mutating func lease(_ sequence: Int64, now: Timestamp) -> QueuedWrite? {
         let operation = row(sequence).operation
         guard operation.state == .pending else { return nil }
-        // The order between principals is the machine's task: an operation unknown to the machine cannot block.
-        let open = open.map { OperationSummary($0) }
-        if let blocker = ReplayOrder.blocker(of: OperationSummary(operation), among: open, isStuck: { _ in true }) {
-            violations.append("P4 the store had to hold back \(sequence), which waits for \(blocker.sequence)")
-            return nil
-        }
+        notePassed(by: operation, now: now)
         change(sequence) {
             $0.operation.state = .inflight
             $0.operation.reason = nil
@@ -73,6 +73,26 @@ struct SimulatedDisk {
             $0.attempts.append(Attempt(started: now))
         }
         return row(sequence).operation
+    }
+
+    /// Notes the operations that one passes: those of its client before it in its lane. Each must have left the order at some time, or stand
+    /// aside: a command of a person that the machine has not heard of may have brought it back.
+    private mutating func notePassed(by operation: QueuedWrite, now: Timestamp) {
+        var order = order(at: now)
+        for other in open where other.lane == operation.lane && other.principal == operation.principal && other.place < operation.place {
+            if !left.contains(other.sequence), !order.mayBePassed(OperationSummary(other)) {
+                violations.append("P4 \(operation.sequence) passes \(other.sequence) \(other.state)")
+            }
+            passed.insert(other.sequence)
+        }
+        for need in operation.needs.subtracting(operation.follows) where !row(need).operation.state.hasEnded {
+            violations.append("P4 \(operation.sequence) is sent before \(need), which it needs")
+        }
+    }
+
+    func order(at now: Timestamp) -> ReplayOrder {
+        let contexts = contexts
+        return ReplayOrder(open.map { OperationSummary($0) }, context: { contexts[$0] }, now: now)
     }
 
     /// - Returns: nil when the operation is not in flight.
@@ -122,6 +142,8 @@ struct SimulatedDisk {
         for index in rows.indices where rows[index].operation.needs.remove(sequence) != nil {
             rows[index].operation.needs.insert(new.sequence)
         }
+        if left.contains(sequence) { left.insert(new.sequence) }
+        if passed.contains(sequence) { passed.insert(new.sequence) }
         return (row(sequence).operation, new)
     }
 

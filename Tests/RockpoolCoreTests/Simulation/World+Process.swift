@@ -87,12 +87,16 @@ extension World {
         case .unsendable(let operation, let disposition): "unsendable \(operation.sequence) \(disposition.state)"
         case .looked(let operation, let effect): "looked \(operation.sequence) \(effect)"
         case .failed(let sequence): "failed \(sequence)"
+        case .refused(let sequence): "refused \(sequence)"
         case .reachability(let upstream, let isReachable): "\(upstream) \(isReachable ? "reachable" : "away")"
         case .held(_, let lane, _, let moment): "held \(lane) until \((moment - noon).milliseconds)"
         case .proved(let principal): "\(principal) is proved"
         case .credential(let principal): "credential of \(principal)"
         case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
         case .resumed: "resumed"
+        case .answered(_, let route, _, let sign, _): "\(route): \(sign)"
+        case .overruled: "overruled"
+        case .urged(let sequence): "urged \(sequence)"
         case .tick: "tick"
         }
     }

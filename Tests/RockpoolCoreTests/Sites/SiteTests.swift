@@ -27,6 +27,23 @@ import Testing
         #expect(SiteRecord(["site": "shop-1"]) == nil && SiteRecord([]) == nil)
     }
 
+    @Test(arguments: [
+        (#"{"site":"a","pending":2,"conflicts":0,"failed":0,"oldestPendingSeconds":1.5,"version":"1"}"#, nil), (#"{"site":"a"}"#, nil),
+        (#"{"oldestPendingSeconds":null,"upstreams":[],"storage":{"dataBytes":1,"trouble":null},"new":[1]}"#, nil),
+        (#"{"pending":1e999}"#, "pending"), (#"{"pending":-1}"#, "pending"), (#"{"pending":"2"}"#, "pending"),
+        (#"{"failed":1.5}"#, "failed"),
+        (#"{"conflicts":9007199254740992}"#, "conflicts"), (#"{"oldestPendingSeconds":1e999}"#, "oldestPendingSeconds"),
+        (#"{"state":{}}"#, "state"), (#"{"version":["x"]}"#, "version"), (#"{"upstreams":{}}"#, "upstreams"),
+        (#"{"upstreams":[{"name":1}]}"#, "upstreams"), (#"{"storage":[]}"#, "storage"), (#"{"storage":{"dataBytes":1e400}}"#, "storage"),
+        ("[]", "data"), ("1e999", "data"),
+    ]) func aReportIsOfItsForm(text: String, fault: String?) throws {
+        let report = try JSONValue.parse(Array(text.utf8))
+        #expect(SiteReportForm.fault(in: report) == fault)
+        let readable = SiteReportForm.readable(report)
+        #expect(SiteReportForm.fault(in: readable) == nil)
+        if let fault, fault != "data" { #expect(readable[fault] == .null) }
+    }
+
     @Test func silenceIsToldOnceAndItsEndToo() {
         var watch = SilenceWatch(limit: .minutes(15), startedAt: Self.start)
         let never: [(name: String, heardAt: Timestamp?)] = [("a", nil), ("b", Self.start - .days(1))]

@@ -39,7 +39,7 @@ struct BodyPipeTests {
 
     /// Only what has ended well is taken at once: the rest comes by `next`, with its failure or its trailers.
     @Test func onlyAWholeBodyIsTakenWithoutWaiting() async throws {
-        let budget = BodyPipe.Budget(bytes: 100)
+        let budget = SharedBudget(limit: 100).share()
         let pipe = BodyPipe(budget: budget)
         pipe.offer(ByteBuffer(string: "a"))
         #expect(pipe.takeWhole(upTo: 9) == nil, "it has not ended")
@@ -70,9 +70,10 @@ struct BodyPipeTests {
     }
 
     @Test func pipesThatHoldTooMuchTogetherAreContentWithLess() {
-        let budget = BodyPipe.Budget(bytes: 100_000)
-        let (share, one) = (BodyPipe.Budget.share, BodyPipe(highWater: 100_000, budget: budget))
-        #expect(one.offer(bytes(99_999)), "within the budget each pipe has its own limit")
+        // Three quarters of it are the share of one client.
+        let budget = SharedBudget(limit: 133_332).share()
+        let (share, one) = (SharedBudget.Share.least, BodyPipe(highWater: 100_000, budget: budget))
+        #expect(one.offer(bytes(99_999)), "within the share each pipe has its own limit")
         var other: BodyPipe? = BodyPipe(highWater: 100_000, budget: budget)
         #expect(other?.offer(bytes(share - 1)) == true && other?.offer(bytes(1)) == false)
         #expect(one.isFull, "the pipe now holds more than its share")

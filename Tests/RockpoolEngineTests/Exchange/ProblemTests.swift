@@ -7,11 +7,12 @@ import Testing
 
 struct ProblemTests {
     static let statuses: [(String, Int)] = [
-        ("offline-miss", 504), ("upstream-error", 502), ("upstream-timeout", 504), ("not-queueable", 503), ("outbox-full", 507),
+        ("offline-miss", 504), ("upstream-error", 502), ("upstream-timeout", 504), ("busy", 503), ("not-queueable", 503),
+        ("outbox-full", 507),
         ("no-room", 507), ("key-reused", 422), ("only-if-cached", 504), ("bad-request", 400), ("head-too-large", 431),
         ("body-too-large", 413), ("forbidden-target", 403), ("loop", 508), ("misdirected", 421), ("unauthorized", 401),
         ("not-found", 404), ("method-not-allowed", 405), ("unsupported-media-type", 415), ("conflict", 409), ("precondition-failed", 412),
-        ("unprocessable", 422), ("proxy-unauthorized", 407), ("too-many-attempts", 429), ("tls-required", 403),
+        ("unprocessable", 422), ("proxy-unauthorized", 407), ("too-many-attempts", 429), ("too-many-repeats", 429), ("tls-required", 403),
     ]
 
     @Test(arguments: statuses)

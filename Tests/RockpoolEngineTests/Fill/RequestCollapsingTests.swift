@@ -36,6 +36,19 @@ struct CollapsingTests {
         #expect(await pool.ask(.get, "/a").cacheStatus == "rockpool; hit; ttl=60")
     }
 
+    /// What a body repeats is not known before its end. What only correlates is shared.
+    @Test(arguments: [
+        ("X-Foo", 4), ("X-User-Id", 4), ("X-Tenant", 4), ("traceparent", 1), ("X-Request-Id", 1), ("User-Agent", 1), ("X-N", 1),
+    ])
+    func whatABodyMayRepeatIsNotShared(name: String, fetches: Int) async throws {
+        let pool = try ScriptedEngine(rule: { sent in .ok("for \(sent.head.fields.first { $0.name.rawName == name }?.value ?? "")") })
+        let gate = Gate()
+        let field = try #require(HTTPField.Name(name))
+        for _ in 0..<fetches { pool.origin.next(.held(gate, .ok("page"))) }
+        let replies = try await crowd(pool, gate, count: 8) { [field: name == "X-N" ? "\($0 % 4)" : "value-\($0 % 4)"] }
+        #expect(replies.allSatisfy { $0.body == "page" } && pool.origin.sent.count == fetches, "\(pool.origin.sent.count)")
+    }
+
     @Test func followersStreamWhileTheLeaderStillReads() async throws {
         let pool = try ScriptedEngine()
         let feed = BodyPipe()

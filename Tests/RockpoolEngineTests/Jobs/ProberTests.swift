@@ -56,7 +56,7 @@ struct ProberTests {
         arguments: [
             (ScriptedAnswer.status(204), Reachability.State.online), (.status(500), .suspect), (.status(511), .captive),
             (.status(302, [.location: "http://portal.test/"]), .captive), (.status(302, [.location: "/login"]), .suspect),
-            (.status(200, [.contentType: "text/html"]), .captive), (.refused, .offline), (.badCertificate, .suspect),
+            (.status(200, [.contentType: "text/html"], "<html>"), .captive), (.refused, .offline), (.badCertificate, .suspect),
         ] as [(ScriptedAnswer, Reachability.State)])
     func theAnswerOfAProbeSaysHowItIs(answer: ScriptedAnswer, becomes: Reachability.State) async throws {
         let (pool, prober) = try probed(Probe(path: "/healthz", interval: .seconds(10), expect: [204]))

@@ -105,8 +105,9 @@ struct PusherTests {
     @Test func onlyWhatBelongsTogetherGoesTogether() async throws {
         let (pool, _) = try await world(2)
         pool.goOffline()
-        for user in ["ann", "ann", "bob"] {
-            await pool.ask(.post, "/notes", [.contentType: "application/json", .authorization: "Bearer \(user)"], body: "{}")
+        for (number, user) in ["ann", "ann", "bob"].enumerated() {
+            let fields: HTTPFields = [.contentType: "application/json", .authorization: "Bearer \(user)"]
+            await pool.ask(.post, "/notes", fields, body: "{\"n\": \(number)}")
         }
         for path in ["/other", "/elsewhere"] { await pool.ask(.post, path, body: "{}") }
         pool.origin.answers { $0.head.target == "/sync/push" ? Self.answering([201, 201])($0) : .ok() }

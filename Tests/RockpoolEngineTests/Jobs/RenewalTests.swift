@@ -38,7 +38,7 @@ struct RenewalTests {
                 return tokens(of: String(user))
             default:
                 let good = numbers.withLock { numbers in numbers.map { Token.bearer($0.key, id: $0.value) } }
-                return good.contains(request.head.fields[.authorization] ?? "") ? .status(200) : .status(401)
+                return good.contains(request.head.fields[.authorization] ?? "") ? .status(200, [.cacheControl: "private"]) : .status(401)
             }
         }
 

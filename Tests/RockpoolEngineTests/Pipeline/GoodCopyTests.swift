@@ -12,7 +12,7 @@ struct GoodCopyTests {
     private static let page = ScriptedAnswer.ok("<html>log in", [.contentType: "text/html", .cacheControl: "max-age=999"])
     private static let elsewhere = ScriptedAnswer.status(302, [.location: "http://portal.test/", .cacheControl: "max-age=999"])
 
-    @Test(arguments: [(page, Reachability.State.suspect), (elsewhere, .suspect), (.status(511), .captive)])
+    @Test(arguments: [(page, Reachability.State.online), (elsewhere, .online), (.status(511), .captive)])
     func aPortalsAnswerIsNotStoredAndTheCopyStandsIn(answer: ScriptedAnswer, state: Reachability.State) async throws {
         let pool = try ScriptedEngine()
         pool.origin.next(.ok("{}", Self.json))
@@ -21,13 +21,99 @@ struct GoodCopyTests {
         pool.origin.next(answer)
         let reply = await pool.ask(.get, "/a")
         #expect(reply.body == "{}" && reply.cacheStatus == "rockpool; hit; ttl=-10; detail=captive")
-        #expect(pool.engine.reachability.machine(of: "notes")?.state == state)
-        // The copy is served until a probe has decided.
-        #expect(await pool.ask(.get, "/a").body == "{}")
-        #expect(pool.origin.sent.count == 2)
-        #expect(
-            pool.engine.reachability.machine(of: "notes")?.nextProbeAt(somethingWaits: true).map { $0 <= pool.clock.now }
-                == (state == .suspect))
+        let machine = try #require(pool.engine.reachability.machine(of: "notes"))
+        #expect(machine.state == state)
+        guard state == .online else { return }
+        #expect(machine.isTrusted && machine.probeDue(now: pool.clock.now, somethingWaits: false))
+        // Nothing else waits: the next read is sent, and so is a write.
+        pool.origin.next(.ok("[]", Self.json), .status(201))
+        #expect(await pool.ask(.get, "/a").body == "[]")
+        #expect(await pool.ask(.post, "/b", [.contentType: "application/json"], body: "{}").status == 201)
+    }
+
+    /// A portal answers every URL: once a second one shows a sign, copies are served and writes wait until a probe has decided.
+    @Test(arguments: [page, elsewhere]) func aPortalIsRecognizedByTwoURLs(answer: ScriptedAnswer) async throws {
+        let pool = try ScriptedEngine(rule: { _ in .ok("{}", Self.json) })
+        for path in ["/a", "/b"] { await pool.ask(.get, path) }
+        pool.clock.advance(by: .seconds(20))
+        pool.origin.answers { _ in answer }
+        for path in ["/a", "/b", "/a", "/b"] { #expect(await pool.ask(.get, path).body == "{}") }
+        #expect(pool.engine.reachability.machine(of: "notes")?.state == .suspect && !pool.engine.reachability.isTrusted("notes"))
+        #expect(pool.origin.sent.count == 4, "after the second sign nothing more is asked")
+        #expect(await pool.ask(.post, "/b", [.contentType: "application/json"], body: "{}").status == 202)
+        // Each probe without an expectation is met by a portal's page; its copies stay.
+        for _ in 0..<20 {
+            pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
+            pool.clock.advance(by: .seconds(3))
+            for path in ["/a", "/b"] { #expect(await pool.ask(.get, path).body == "{}") }
+        }
+    }
+
+    /// The upstream's page is believed when it has come three times over five seconds, and replaces the copy.
+    @Test func aPageThatStaysIsBelieved() async throws {
+        let pool = try ScriptedEngine()
+        pool.origin.next(.ok("{}", Self.json))
+        await pool.ask(.get, "/a")
+        pool.clock.advance(by: .seconds(20))
+        pool.origin.answers { _ in Self.page }
+        for _ in 0..<2 {
+            #expect(await pool.ask(.get, "/a", [.cacheControl: "no-cache"]).body == "{}")
+            pool.clock.advance(by: .seconds(3))
+        }
+        let reply = await pool.ask(.get, "/a", [.cacheControl: "no-cache"])
+        #expect(reply.body == "<html>log in" && reply.cacheStatus?.contains("stored") == true)
+        #expect(await pool.ask(.get, "/a").body == "<html>log in")
+        #expect(pool.engine.reachability.machine(of: "notes")?.state == .online)
+    }
+
+    /// A page where only `Accept` speaks against it is passed on, and concerns nothing else.
+    @Test func aPageThatWasNotAskedForIsPassedOnUnstored() async throws {
+        let pool = try ScriptedEngine(rule: { _ in Self.page })
+        for path in ["/docs", "/api", "/docs/"] {
+            let reply = await pool.ask(.get, path, [.accept: "application/json"])
+            #expect(reply.body == "<html>log in" && reply.cacheStatus == "rockpool; fwd=uri-miss; detail=portal")
+        }
+        #expect(pool.engine.reachability.isTrusted("notes"))
+        #expect(pool.engine.reachability.machine(of: "notes")?.probeDue(now: pool.clock.now, somethingWaits: true) == false)
+        #expect(await pool.ask(.get, "/plain").cacheStatus?.contains("stored") == true)
+    }
+
+    /// The page of a portal that was there first gives way to whatever the upstream answers, at once.
+    @Test(arguments: ["application/json", "application/rss+xml", "image/png", "text/plain", "application/zip"])
+    func aPageThatWasFirstGivesWay(type: String) async throws {
+        let pool = try ScriptedEngine()
+        pool.origin.next(.ok("<html>log in", [.contentType: "text/html"]), .ok("data", [.contentType: type, .cacheControl: "max-age=10"]))
+        #expect(await pool.ask(.get, "/a").body == "<html>log in")
+        let reply = await pool.ask(.get, "/a")
+        #expect(reply.body == "data" && reply.cacheStatus?.contains("stored") == true)
+        pool.goOffline()
+        #expect(await pool.ask(.get, "/a").body == "data")
+    }
+
+    /// A client that asks for pages gets the upstream's; the copy of the others stays.
+    @Test func whoAsksForAnotherTypeGetsTheUpstreamsAnswer() async throws {
+        let pool = try ScriptedEngine(rule: { request in
+            request.head.fields[.accept]?.contains("html") == true ? Self.page : .ok("{}", Self.json)
+        })
+        await pool.ask(.get, "/a", [.accept: "application/json"])
+        pool.clock.advance(by: .seconds(20))
+        #expect(await pool.ask(.get, "/a", [.accept: "text/html"]).body == "<html>log in")
+        #expect(await pool.ask(.get, "/a", [.accept: "application/json"]).body == "{}")
+        #expect(pool.engine.reachability.isTrusted("notes"))
+    }
+
+    /// Servers set a type of their own on messages without a body.
+    @Test func theTypeOfA304ChangesNothing() async throws {
+        let pool = try ScriptedEngine()
+        let tagged: HTTPFields = [.contentType: "application/json", .eTag: "\"1\"", .cacheControl: "max-age=10"]
+        pool.origin.next(.ok("{}", tagged), .status(304, [.contentType: "text/html", .eTag: "\"1\""]))
+        await pool.ask(.get, "/a")
+        pool.clock.advance(by: .seconds(20))
+        let reply = await pool.ask(.get, "/a")
+        #expect(reply.body == "{}" && reply["Content-Type"] == "application/json")
+        pool.clock.advance(by: .seconds(20))
+        pool.origin.next(Self.page)
+        #expect(await pool.ask(.get, "/a").body == "{}", "its kind is that of the stored body")
     }
 
     @Test func withTheStandardPolicyItIsPassedOnAndTheCopyKept() async throws {
@@ -44,18 +130,16 @@ struct GoodCopyTests {
 
     private static func probed() -> [Upstream] { [.notes { $0.probe = Probe(path: "/healthz", expect: [204]) }] }
 
-    /// A page that is received again after each of two successful probes is accepted as the upstream's new representation.
+    /// A page that is received again after a successful probe is accepted as the upstream's new representation.
     @Test func whatProbesFindInOrderIsHowTheUpstreamAnswersNow() async throws {
         let pool = try ScriptedEngine(upstreams: Self.probed(), rule: { $0.head.target == "/healthz" ? .status(204) : .ok() })
         pool.origin.next(.ok("{}", Self.json))
         await pool.ask(.get, "/a")
         pool.clock.advance(by: .seconds(20))
         pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
-        for _ in 0..<2 {
-            pool.origin.next(Self.page)
-            #expect(await pool.ask(.get, "/a").body == "{}")
-            pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
-        }
+        pool.origin.next(Self.page)
+        #expect(await pool.ask(.get, "/a").body == "{}")
+        pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
         pool.origin.next(Self.page)
         #expect(await pool.ask(.get, "/a").body == "<html>log in")
         #expect(await pool.ask(.get, "/a").cacheStatus?.hasPrefix("rockpool; hit") == true)

@@ -228,6 +228,19 @@ struct WriteTests {
         #expect(try await pool.operations().map(\.idempotencyKey) == ["k-1"])
     }
 
+    @Test(arguments: [("Idempotency-Key", true), ("X-Key", true), ("X-Key", false)])
+    func aKeyHasAtMost255Bytes(name: String, isReachable: Bool) async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes { $0.idempotency.header = name }])
+        if !isReachable { pool.goOffline() }
+        let field = try #require(HTTPField.Name(name))
+        for (length, status) in [(255, isReachable ? 200 : 202), (256, 400), (9_000, 400)] {
+            let key = String(repeating: "k", count: length - 1)
+            for value in [key + "a", "\"\(key)b\""] {
+                #expect(await pool.ask(.post, "/notes", [field: value], body: "x").status == status, "\(length)")
+            }
+        }
+    }
+
     @Test func aKeyIsItsOwnersAlone() async throws {
         let pool = try ScriptedEngine()
         pool.goOffline()

@@ -43,22 +43,55 @@ struct ReachabilityTableTests {
         #expect(!table.wasWantedLately("notes", now: clock.now))
     }
 
+    private func note(_ url: String, asksProbe: Bool = true) -> Doubts.Verdict {
+        table.note(
+            .init(sign: "200 a page"), at: .init(upstream: "notes", url: url), hasExpectation: true, asksProbe: asksProbe, now: clock.now)
+    }
+
+    private var isProbeDue: Bool { table.machine(of: "notes")?.probeDue(now: clock.now, somethingWaits: false) == true }
+
     /// An earlier successful probe does not clear a suspicious response; only a probe after that response does.
     @Test func aGoodProbeOfEarlierAcquitsNobody() {
         table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
-        #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
-        #expect(!table.isTrusted("notes") && !table.isUsable("notes") && table.isTrusted(nil))
+        #expect(note("/a") == .doubted)
+        clock.advance(by: .seconds(1))
+        #expect(isProbeDue)
         table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
-        #expect(table.isTrusted("notes") && table.isUsable("notes") && table.lastMet("notes") == clock.now)
+        #expect(!isProbeDue && table.lastMet("notes") == clock.now && note("/a") == .believed)
+    }
+
+    @Test func aSignOfOneURLConcernsNothingElse() {
+        #expect(note("/a", asksProbe: false) == .doubted && !isProbeDue)
+        #expect(note("/a") == .doubted && isProbeDue)
+        #expect(table.isTrusted("notes") && table.isUsable("notes") && table.machine(of: "notes")?.state == .online)
+        #expect(permission("notes") == .go)
+    }
+
+    @Test func signsOfTwoURLsConcernTheUpstreamUntilTheProbe() {
+        #expect(note("/a") == .doubted && note("/b") == .spread)
+        #expect(!table.isTrusted("notes") && !table.isUsable("notes") && table.isTrusted(nil) && table.isTrusted("other"))
+        table.record(.answered, for: "notes", now: clock.now)
+        #expect(!table.isTrusted("notes") && isProbeDue)
+        table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
+        #expect(table.isTrusted("notes") && table.isUsable("notes"))
+    }
+
+    @Test func anUpstreamThatIsHeardIsNotDoubtedAsAWhole() {
+        #expect(note("/a") == .doubted)
+        table.hear("notes", now: clock.now)
+        table.hear(nil, now: clock.now)
+        #expect(note("/b") == .doubted && table.isTrusted("notes"))
+        clock.advance(by: .seconds(2))
+        #expect(note("/a") == .doubted, "nothing odd has come since")
     }
 
     @Test func aProbeThatWasNotMetLatelyKeepsEverythingOddInDoubt() {
         for _ in 0..<3 {
-            #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
+            #expect(note("/a") == .doubted)
             table.record(.probeAnswered(.unexpected(status: 500)), for: "notes", now: clock.now)
             table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
         }
-        #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
+        #expect(note("/a") == .doubted)
     }
 
     @Test func theSwitchIsKeptByUpstreamAndForAll() {

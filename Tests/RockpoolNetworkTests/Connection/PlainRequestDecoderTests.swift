@@ -65,7 +65,8 @@ struct PlainRequestDecoderTests {
             #expect([String(decoding: bytes[plain.host], as: UTF8.self)] == full.headers["host"], "\(text.debugDescription)")
             #expect(full.incoming.method == (plain.isHead ? .head : .get))
             #expect(full.incoming.framing == .none && full.incoming.keepsAlive && !full.incoming.isOldClient)
-            #expect(full.incoming.fields.filter { SecretFields.identifying.contains($0.name) }.isEmpty != plain.hasCredential)
+            let isPersonal = full.incoming.fields.contains { SecretFields.identifies($0.name) || UnkeyedField($0.name) == .selects }
+            #expect(isPersonal == plain.hasCredential, "\(text.debugDescription)")
             for (name, _) in full.headers where !["host", "connection", "proxy-connection"].contains(name.lowercased()) {
                 let value = plain.value(of: Array(name.lowercased().utf8), in: bytes.span).map {
                     String(decoding: bytes[$0], as: UTF8.self)

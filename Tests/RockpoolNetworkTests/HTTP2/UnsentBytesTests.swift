@@ -102,7 +102,7 @@ struct UnsentBytesTests {
     }
 
     @Test func allConnectionsShareABudget() {
-        let budget = BodyPipe.Budget(bytes: 1000)
+        let budget = SharedBudget(limit: 1334).share()
         let other = StreamBacklog(patience: .seconds(10), budget: budget)
         do {
             let greedy = StreamBacklog(patience: .seconds(10), budget: budget)

@@ -18,7 +18,7 @@ final class Pool: Sendable {
 
     init(
         rule: @escaping ScriptedOrigin.Rule = { _ in .ok() }, upstream: Upstream = .notes(),
-        configure: (inout Configuration) -> Void = { _ in }
+        configure: (inout Configuration) -> Void = { _ in }, clients: @escaping ClientLookup.Finder = { $0.map { _ in nil } }
     ) async throws {
         var upstream = upstream
         upstream.gateway = "127.0.0.1:0"
@@ -30,7 +30,7 @@ final class Pool: Sendable {
             configuration: scripted.engine.configuration, engine: scripted.engine,
             contexts: LeafContexts(files: AuthorityFiles(stateDirectory: scripted.store.directory + "/state"), now: Self.realTime),
             addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(),
-            viaName: scripted.engine.viaName, logger: .silent)
+            viaName: scripted.engine.viaName, logger: .silent, clients: clients)
     }
 
     convenience init(_ configure: (inout Configuration) -> Void) async throws {

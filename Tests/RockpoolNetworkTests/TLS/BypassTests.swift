@@ -60,6 +60,31 @@ import Testing
         #expect(pool.engine.untrusting.list.isEmpty)
     }
 
+    /// Any client can make a request of this type, and the record of its address holds for all clients of this machine.
+    @Test(arguments: ["application/grpc", "application/grpc+proto", "application/grpc; x=1"])
+    func aCallDoesNotEndTheDecryptionOfADeclaredUpstream(type: String) async throws {
+        let pool = try await Pool.intercepting()
+        for _ in 0..<2 {
+            let call = try await pool.curl(
+                "https://api.test/pool/Unary", ["--http2", "-H", "Content-Type: \(type)", "-H", "TE: trailers"], method: "POST", body: "x")
+            #expect(call.exit == 0 && call.status == 200, "\(call.exit) \(call.status)")
+        }
+        #expect(pool.engine.untrusting.list.isEmpty)
+        #expect(try await pool.curl("https://api.test/a").text == "pearl")
+    }
+
+    @Test func aCallToAListedHostMovesToATunnel() async throws {
+        let far = try await echo()
+        let pool = try await intercepting(far.port)
+        _ = try await pool.curl(
+            "https://127.0.0.1:\(far.port)/pool/Unary", ["--http2", "-m", "2", "-H", "Content-Type: application/grpc"],
+            method: "POST", body: "x")
+        try await eventually("the call is noted") { pool.engine.untrusting.list.first?.alert == UntrustingClient.calls }
+        let client = try await connect(pool, far.port, then: "\u{16}\u{3}\u{1}")
+        try await client.finish()
+        #expect(try await client.readToEnd(within: .seconds(10)) == "heard: \u{16}\u{3}\u{1}")
+    }
+
     @Test func anUpstreamDeclaredToBeDecryptedIsNeverGoneAround() async throws {
         let pool = try await Pool.intercepting()
         #expect(try await pool.curl("https://api.test/a", trusts: false).exit == 60)

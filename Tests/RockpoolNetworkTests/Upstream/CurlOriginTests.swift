@@ -294,6 +294,38 @@ struct CurlOriginTests {
         #expect(heads.connections == connections)
     }
 
+    /// Three quarters of a host's transfers are one client's; what is beyond waits, and is sent when its turn comes.
+    @Test func oneClientLeavesTransfersForOthers() async throws {
+        let gate = Gate()
+        let arrived = Mutex(0)
+        let server = try await RawServer.start { connection in
+            let head = try await connection.read(through: "\r\n\r\n")
+            arrived.withLock { $0 += 1 }
+            if head.hasPrefix("GET /slow") { await gate.opened() }
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        }
+        let shares = ClientShares(exchanges: 1000, connections: 1000)
+        let (ann, bob) = (shares.account(of: .process(1)), shares.account(of: .process(2)))
+        let (origin, share) = (head(server).origin, 192)
+        @Sendable func ask(_ path: String, for account: ClientAccount) async throws -> String {
+            var request = OutboundRequest(head: RequestHead(method: .get, origin: origin, target: path))
+            request.account = account
+            return try await text(try await curl.send(request))
+        }
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for number in 0..<share + 3 { group.addTask { try await ask("/slow/\(number)", for: ann) } }
+            try await eventually("its share is under way") { arrived.withLock { $0 } == share }
+            #expect(try await ask("/quick", for: bob) == "ok")
+            #expect(arrived.withLock { $0 } == share + 1, "the rest of the first client's waits")
+            let late = Task { try await ask("/slow/late", for: ann) }
+            late.cancel()
+            await #expect(throws: TransferFailure.self) { try await late.value }
+            gate.open()
+            for try await body in group { #expect(body == "ok") }
+        }
+        #expect(arrived.withLock { $0 } == share + 4, "what was cancelled was not sent")
+    }
+
     /// The first sending may have been applied.
     @Test func aRequestThatIsSentAgainSaysSo() async throws {
         let heads = Heads()

@@ -57,8 +57,22 @@ struct StatusRoutes {
             "dashboard": .string(dashboard()),
             "proxy": .optional(facts.proxy),
         ]
+        if let damaged = try await damaged() { document["damaged"] = damaged }
         if let fleet = FleetRoutes.standing(of: data) { document["fleet"] = fleet }
         return document
+    }
+
+    /// The bodies of queued writes that cannot be read any more; nil without one.
+    private func damaged() async throws -> JSONValue? {
+        let bodies = try await data.damagedBodies()
+        if bodies.isEmpty { return nil }
+        return .array(
+            bodies.prefix(Notice.operationLimit).map { body in
+                [
+                    "body": .string("blobs/\(body.sha256)"), "what": .string(body.what),
+                    "operations": .array(body.operations.map { .string($0) }),
+                ]
+            })
     }
 
     /// The dead write that was accepted last, its cause, and the command that shows more.

@@ -33,7 +33,7 @@ package enum RequestCollapsing {
             case "range": return .range
             case "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range": return .condition
             case "accept" where field.value.contains(anyCase: "text/event-stream"): return .eventStream
-            default: if RequestOverride.isUnkeyed(field.name) { return .overrideHeader }
+            default: if UnkeyedField(field.name) == .overrides { return .overrideHeader }
             }
         }
         return nil

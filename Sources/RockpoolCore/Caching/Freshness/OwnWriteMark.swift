@@ -2,7 +2,8 @@
 
 /// States that a write, sent through this proxy after the copy was fetched, has changed what the copy represents.
 ///
-/// While the upstream is reachable such a copy is fetched anew, without its validators. While it is not, the copy is served.
+/// While the upstream is reachable such a copy is fetched anew, without its validators where the write was one to its URL. While it is not,
+/// the copy is served.
 package struct OwnWriteMark: Hashable, Sendable {
     /// The time of the last such write.
     package var at: Timestamp

@@ -28,6 +28,8 @@ package struct StoredResponse: Hashable, Sendable {
     package var isInvalidated = false
     /// The mark of an own write that was answered after the copy was fetched; nil without one.
     package var ownWrite: OwnWriteMark?
+    /// True if only the head is stored, from a response to HEAD: it answers HEAD while the upstream is unreachable.
+    package var isHeadOnly = false
     /// The freshness data of its fields, parsed when they are set, so that a hit parses nothing.
     package private(set) var validity: Validity
 
@@ -45,9 +47,23 @@ package struct StoredResponse: Hashable, Sendable {
         validity = Validity(head, requestTime: requestTime, responseTime: responseTime)
     }
 
+    /// The identity that a shared response answered, where only the promise to validate it permits sharing (RFC 9111 §3.5).
+    package var owner: String? {
+        get { requestFields[.rockpoolOwner] }
+        set { requestFields[.rockpoolOwner] = newValue }
+    }
+
+    /// True if a client may be given the response: the one that it answered, or any while it is fresh. A stale one would have to be validated for
+    /// each of the others; they get answers and copies of their own instead.
+    /// - Parameter names: the names of the client's identity.
+    package func isReadable(by names: [String?], now: Timestamp) -> Bool {
+        guard let owner, !names.contains(owner) else { return true }
+        return Freshness.of(self, now: now).isFresh && directives.noCache != .all
+    }
+
     /// The directives that govern it.
     package var directives: CacheControl {
-        guard isInvalidated else { return validity.directives }
+        guard isInvalidated || isDirty else { return validity.directives }
         var directives = validity.directives
         directives.noCache = .all
         return directives

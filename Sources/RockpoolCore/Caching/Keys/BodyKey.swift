@@ -9,7 +9,7 @@ package enum BodyKey {
 
     /// The reason why a request is not cached by its body.
     package enum Obstacle: String, CaseIterable, Sendable, Codable {
-        /// Neither QUERY nor, on a route with `cache: body`, POST or a safe method that asks by its body.
+        /// Neither QUERY nor, on a route with `cache: body` or `read: true`, POST or a safe method that asks by its body.
         case method
         case tooLarge = "too-large"
     }
@@ -20,9 +20,11 @@ package enum BodyKey {
 
     /// The obstacle to caching `request` by its body; nil without one. QUERY is always cached by its body, because the method is safe by
     /// definition; others only where the route declares them reads. No route can change the semantics of a method that is not declarable.
-    /// - Parameter length: Bytes of the body, or the bytes received so far of a body without an announced length.
-    package static func obstacle(_ method: HTTPRequest.Method, rule: Route.Cache, length: Int64) -> Obstacle? {
-        guard method.rawValue == "QUERY" || (rule == .body && declarable.contains(method.rawValue)) else { return .method }
+    /// - Parameters:
+    ///   - isDeclared: True if the route says that its requests are keyed by their body.
+    ///   - length: Bytes of the body, or the bytes received so far of a body without an announced length.
+    package static func obstacle(_ method: HTTPRequest.Method, isDeclared: Bool, length: Int64) -> Obstacle? {
+        guard method.rawValue == "QUERY" || (isDeclared && declarable.contains(method.rawValue)) else { return .method }
         // Without a body it is an ordinary GET.
         if method == .get, length == 0 { return .method }
         return length > maxBody.bytes ? .tooLarge : nil

@@ -36,6 +36,11 @@ package struct CacheKey: Hashable, Sendable {
         text = [key.part(0), key.part(1), key.part(2), partition.name, key.part(4)].joined(separator: "\n")
     }
 
+    /// The key under which the head of a response to HEAD is stored where nothing of the response to GET is.
+    package var ofHead: CacheKey { CacheKey(checked: "HEAD" + text[(text.firstIndex(of: "\n") ?? text.endIndex)...]) }
+
+    private init(checked text: String) { self.text = text }
+
     /// Restores a key from its text.
     package init?(text: String) {
         guard text.utf8.count(where: { $0 == 0x0A }) == 4 else { return nil }
@@ -45,6 +50,10 @@ package struct CacheKey: Hashable, Sendable {
     /// The absolute URI.
     package var url: String { part(1) + part(2) }
     package var method: String { part(0) }
+    /// True if a head without its content is stored under the key.
+    package var isOfHead: Bool { text.utf8.starts(with: "HEAD\n".utf8) }
+    /// True for the key of a response to GET or HEAD.
+    package var isOfGet: Bool { text.utf8.starts(with: "GET\n".utf8) || isOfHead }
     /// Path and query.
     package var target: String { part(2) }
     /// The partition's name; empty for the shared one.

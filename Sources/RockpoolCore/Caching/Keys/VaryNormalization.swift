@@ -50,7 +50,7 @@ enum VaryNormalization {
     }
 
     /// One member of a list of preferences.
-    private struct Preference {
+    struct Preference {
         /// In lower case.
         let name: String
         /// Thousandths; nil if the member is unreadable.
@@ -59,7 +59,7 @@ enum VaryNormalization {
         let text: String
     }
 
-    private static func preferences(in value: String) -> [Preference] {
+    static func preferences(in value: String) -> [Preference] {
         FieldList.members(of: value).map { member in
             let member = member.lowercased()
             guard member.utf8.contains(0x3B) else { return Preference(name: member, weight: 1000, text: member) }

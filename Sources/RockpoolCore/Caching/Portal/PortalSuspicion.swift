@@ -1,83 +1,99 @@
-// Detects responses that come from a captive portal or a login page instead of the upstream (docs/caching.md#portals-and-probes, *Never let
-// a good copy be
-// overwritten*; RFC 6585 §6).
+// Detects responses that may come from a captive portal or a login page instead of the upstream (docs/caching.md#portals-and-probes;
+// RFC 6585 §6).
 import HTTPTypes
 
-/// The reason why a response is assumed not to come from the upstream. Such a response is relayed, but never stored.
-package enum PortalSuspicion: Hashable, Sendable {
-    /// 511.
-    case login
-    /// Redirected to another host.
-    case redirect(host: String)
-    /// A page was received where the stored copy has another type, or where the client accepts no page.
-    case page(insteadOf: String)
-    /// Content of a different kind than the stored copy was received.
-    case content(String, insteadOf: String)
+/// A sign that a response does not come from the upstream: 511, a redirect to another host in place of what is not a page, or a page in
+/// place of what is not a page. Never anything in place of a page, never one type that is not a page in place of another, and never a
+/// response without a body.
+package struct PortalSuspicion: Hashable, Sendable {
+    package enum Sign: Hashable, Sendable {
+        /// 511.
+        case login
+        /// Redirected to another host.
+        case redirect(host: String)
+        /// A page was received in place of this type, or of what this `Accept` permits.
+        case page(insteadOf: String)
+    }
+
+    /// The evidence against the response, which decides what the suspicion may affect.
+    package enum Basis: Hashable, Sendable {
+        /// The status itself: 511.
+        case status
+        /// A stored good copy that is not a page. The copy is served, and a second URL with such a sign concerns the whole upstream.
+        case copy
+        /// The same, but the client asks for pages: the response is passed on, and does not replace the copy.
+        case copyOfOtherClients
+        /// Only `Accept`: the response is passed on unstored.
+        case accept
+    }
+
+    package let sign: Sign
+    package let basis: Basis
+
+    package init(_ sign: Sign, basis: Basis) { (self.sign, self.basis) = (sign, basis) }
 
     /// Text for `Cache-Status`, the log and the reason in `captive`.
     package var detail: String {
-        switch self {
+        switch sign {
         case .login: "511: the network asks for a login"
         case .redirect(let host): "redirected to \(host)"
         case .page(let type): "a page came in place of \(type)"
-        case .content(let type, let stored): "\(type) came in place of \(stored)"
         }
     }
 
-    /// Judges a response to `request` that came from the origin's address, given the stored responses of its key. Without a good (2xx) copy
-    /// nothing can be lost, and redirects and pages are accepted. With one, a page is still accepted if the client names HTML in `Accept`,
-    /// or if another stored copy selected by the request is a page too.
-    /// - Parameter isDeclared: True if the upstream is declared, so that a probe can verify the suspicion. Then content of any other kind
-    ///   than the stored copy's is suspect, and so is a page that the client does not accept.
+    /// True if the client gets a stored response in place of this one.
+    package var concernsReply: Bool { basis == .status || basis == .copy }
+
+    /// Judges a response to a read that came from the origin's address; nil without a sign.
+    /// - Parameters:
+    ///   - stored: The stored responses of its key. Only good (2xx) ones that `request` selects count.
+    ///   - hasBody: False if the response is known to have no body.
     package static func judge(
-        _ response: ResponseHead, to request: RequestHead, stored: [StoredResponse], isDeclared: Bool = false
+        _ response: ResponseHead, to request: RequestHead, stored: [StoredResponse], hasBody: Bool = true
     ) -> PortalSuspicion? {
-        let good = stored.filter { (200...299).contains($0.head.status) }
-        switch sign(in: response, origin: request.origin, target: request.target) {
-        case .redirect where good.isEmpty: return nil
-        case let sign?: return sign
-        case nil: break
-        }
-        if isDeclared { return change(in: response, to: request, good: good) }
-        guard (200...299).contains(response.status), MediaType.isPage(response.fields), !MediaType.isAskedForPages(request) else {
-            return nil
-        }
-        let types = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence(of: $0.head.fields) }
-        guard let type = types.first, !types.contains(where: MediaType.isPage) else { return nil }
-        return .page(insteadOf: type)
+        if response.status == 511 { return PortalSuspicion(.login, basis: .status) }
+        let types = stored.filter { (200...299).contains($0.head.status) && Vary.matches(stored: $0, request: request) }
+            .compactMap { MediaType.essence(of: $0.head.fields) }
+        let isPlaceOfPages = types.contains(where: MediaType.isPage)
+        guard !isPlaceOfPages, let sign = sign(in: response, to: request, type: types.first, hasBody: hasBody) else { return nil }
+        if types.isEmpty { return PortalSuspicion(sign, basis: .accept) }
+        return PortalSuspicion(sign, basis: MediaType.isAskedForPages(request) ? .copyOfOtherClients : .copy)
     }
 
-    private static func change(in response: ResponseHead, to request: RequestHead, good: [StoredResponse]) -> PortalSuspicion? {
-        guard (200...299).contains(response.status) else { return nil }
-        if response.status == 204 || response.status == 205 {
-            // An origin that really means a temporary empty response gives it freshness (`Replacement`).
-            if StoredResponse(head: response, requestTime: .distantPast, responseTime: .distantPast).validity.hasExplicitFreshness {
-                return nil
-            }
-            let known = good.first { $0.head.status == 200 && $0.bodyLength > 0 && Vary.matches(stored: $0, request: request) }
-            return known.map { .content("no content", insteadOf: MediaType.essence(of: $0.head.fields) ?? "content") }
+    /// - Parameter type: The type in whose place the response was received; nil if nothing is stored. Without it a redirect is no sign,
+    ///   because downloads of many upstreams are stored at other hosts.
+    private static func sign(in response: ResponseHead, to request: RequestHead, type: String?, hasBody: Bool) -> Sign? {
+        if type != nil, let host = redirectHost(in: response, origin: request.origin, target: request.target) {
+            return .redirect(host: host)
         }
-        guard let type = MediaType.essence(of: response.fields) else { return nil }
-        let selected = good.filter { Vary.matches(stored: $0, request: request) }
-        let stored = selected.compactMap { MediaType.essence(of: $0.head.fields) }
-        guard let known = stored.first else {
-            guard MediaType.isPage(type), let accepted = request.fields[.accept], !MediaType.isAskedForPages(request),
-                !MediaType.isAccepted(response.fields, by: accepted)
-            else { return nil }
-            return .page(insteadOf: accepted)
-        }
-        if stored.contains(where: { MediaType.kind(of: $0) == MediaType.kind(of: type) }) { return nil }
-        if MediaType.isPage(type) { return .page(insteadOf: known) }
-        // An own write may have given the resource another type than its copy has.
-        return selected.contains { $0.ownWrite != nil } ? nil : .content(type, insteadOf: known)
+        guard isPage(response, hasBody: hasBody) else { return nil }
+        if let type { return .page(insteadOf: type) }
+        guard let accept = request.fields[.accept], !MediaType.isAccepted(response.fields, by: accept) else { return nil }
+        return .page(insteadOf: accept)
     }
 
-    /// A portal's sign that does not depend on the request or the stored copies. A redirect within the host, even to https, is not one.
-    static func sign(in response: ResponseHead, origin: OriginAddress, target: String) -> PortalSuspicion? {
-        if response.status == 511 { return .login }
-        guard (300...399).contains(response.status), response.status != 304, let location = response.fields[.location],
-            let host = RedirectTarget(location, origin: origin, target: target).otherHost
-        else { return nil }
-        return .redirect(host: host)
+    /// True for a 2xx with an HTML body.
+    package static func isPage(_ response: ResponseHead, hasBody: Bool) -> Bool {
+        (200...299).contains(response.status) && ![204, 205].contains(response.status) && hasBody && MediaType.isPage(response.fields)
     }
+
+    /// The other host that a redirect leads to. A redirect within the host, even to https, leads to none.
+    static func redirectHost(in response: ResponseHead, origin: OriginAddress, target: String) -> String? {
+        guard (300...399).contains(response.status), response.status != 304, let location = response.fields[.location] else { return nil }
+        return RedirectTarget(location, origin: origin, target: target).otherHost
+    }
+
+    /// True if a response shows that the upstream itself answers: a 304, or a 2xx that is not a page.
+    package static func showsUpstream(_ response: ResponseHead, hasBody: Bool) -> Bool {
+        response.status == 304 || (200...299).contains(response.status) && !isPage(response, hasBody: hasBody)
+    }
+}
+
+/// The source of an answer that shows a portal's sign.
+package enum AnswerSource: Hashable, Sendable {
+    case upstream
+    /// A portal or a login page, for the reason in `detail`.
+    case portal(detail: String)
+    /// Neither is shown.
+    case unknown(detail: String)
 }

@@ -44,9 +44,9 @@ package struct ByteRangeSet: Hashable, Sendable {
     /// At least one, in the requested order.
     package let ranges: [ByteRange]
 
-    /// The maximum number of ranges in a request; a field with more is ignored, so that a flood of ranges costs no more than the whole
-    /// (RFC 9110 §17.15).
-    package static let limit = 16
+    /// The maximum number of ranges in a request; a field with more is ignored (RFC 9110 §17.15). Programs that fetch what has changed of a
+    /// file ask for tens of them at once.
+    package static let limit = 200
 
     /// Nil for any value to be ignored: another unit, a malformed member, or too many members (RFC 9110 §14.2).
     package init?(_ value: String) {

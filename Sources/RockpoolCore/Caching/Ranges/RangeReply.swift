@@ -23,9 +23,15 @@ package enum RangeReply: Hashable, Sendable {
         switch ranges.count {
         case 0: return .unsatisfiable(unsatisfiable(stored, length: bodyLength))
         case 1: return .part(partial(of: stored, range: ranges[0], of: bodyLength), ranges[0])
-        default: return multipart(of: stored, ranges: ranges, of: bodyLength, boundary: boundary)
+        default:
+            let (head, parts, closing, total) = multipart(of: stored, ranges: ranges, of: bodyLength, boundary: boundary)
+            // Many small ranges would cost more than the whole, which a client must expect (RFC 9110 §14.2, §17.15).
+            return ranges.count > freeRanges && total > bodyLength ? .whole : .parts(head, parts, closing: closing)
         }
     }
+
+    /// The number of ranges that are answered one by one, even if the whole would be shorter than the heads of the parts.
+    private static let freeRanges = 16
 
     /// The ranges that apply: those of a GET, unless its `If-Range` shows that the client holds parts of another representation.
     static func ranges(request: RequestHead, stored: ResponseHead) -> ByteRangeSet? {
@@ -68,13 +74,15 @@ extension RangeReply {
         return head
     }
 
-    /// RFC 9110 §15.3.7.2. No byte is sent twice and the number of parts is limited, so the response is at most slightly larger than the
-    /// whole.
-    private static func multipart(of stored: ResponseHead, ranges: [Range<Int64>], of length: Int64, boundary: String) -> RangeReply {
+    /// RFC 9110 §15.3.7.2. No byte is sent twice. `total` is the length of the response in bytes.
+    private static func multipart(
+        of stored: ResponseHead, ranges: [Range<Int64>], of length: Int64, boundary: String
+    ) -> (head: ResponseHead, parts: [MultipartPart], closing: String, total: Int64) {
         let type = stored.fields[.contentType].map { "Content-Type: \($0)\r\n" } ?? ""
-        let parts = ranges.enumerated().map { index, range in
+        let parts = ranges.map { range in
             let place = ContentRange.part(range, of: length).fieldValue
-            let preamble = "\(index == 0 ? "" : "\r\n")--\(boundary)\r\n\(type)Content-Range: \(place)\r\n\r\n"
+            // The first part begins with a line break too (RFC 2046 §5.1.1), as in the bodies of nginx and Apache: zsync reads one.
+            let preamble = "\r\n--\(boundary)\r\n\(type)Content-Range: \(place)\r\n\r\n"
             return MultipartPart(preamble: preamble, range: range)
         }
         let closing = "\r\n--\(boundary)--\r\n"
@@ -82,7 +90,7 @@ extension RangeReply {
         var head = ResponseHead(status: 206, fields: PartialResponse.withoutContentDigests(stored.fields))
         head.fields[.contentType] = "multipart/byteranges; boundary=\(boundary)"
         head.fields[.contentLength] = String(total)
-        return .parts(head, parts, closing: closing)
+        return (head, parts, closing, total)
     }
 
     private static func unsatisfiable(_ stored: ResponseHead, length: Int64) -> ResponseHead {

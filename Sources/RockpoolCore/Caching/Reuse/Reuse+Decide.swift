@@ -25,8 +25,9 @@ extension Reuse {
             if neverSends { return .gatewayTimeout(reason.unusable) }
             // A conditional request may return a whole new representation where the client needs only a few bytes.
             if candidates[index].part != nil { return .none(reason.unusable) }
-            // The validator of a copy from before an own write may cover its content only, and the copy is not what it names any more.
-            let isOwnWrites = candidates[index].ownWrite != nil
+            // The validator of a copy from before an own write may cover its content only, and the copy is not what it names any more. A
+            // copy that a write nearby has marked is not invalidated: its validator is the upstream's.
+            let isOwnWrites = candidates[index].ownWrite != nil && candidates[index].isInvalidated
             let conditionals = isOwnWrites ? [:] : Revalidation.conditionals(candidates: candidates, selected: index)
             return .validate(index, question.freshness, conditionals: conditionals, reason: reason)
         case .none(let reason): return neverSends ? .gatewayTimeout(reason) : .none(reason)
@@ -42,7 +43,7 @@ extension Reuse {
             guard request.method == .get || request.method == .head else { return .method }
             if context.hasBody { return .requestBody }
         }
-        if RequestOverride.replacesMethod(in: request.fields) { return .methodOverride }
+        if UnkeyedField.replacesMethod(in: request.fields) { return .methodOverride }
         // While the upstream is reachable these requests are forwarded: the response is not stored, and only the origin can evaluate these
         // conditions.
         guard context.isReachable, !neverSends else { return nil }

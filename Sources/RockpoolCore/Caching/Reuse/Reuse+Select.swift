@@ -4,29 +4,36 @@ import HTTPTypes
 extension Reuse {
     /// The most recent variant that matches the request by `Vary` and holds the requested bytes (RFC 9111 §4, §4.1).
     ///
-    /// While the upstream is reachable, the `Vary` of the newest candidate also applies to the older ones.
+    /// While the upstream is reachable, the `Vary` of the newest candidate also applies to the older ones, and a type for which the request
+    /// has no room is not served; otherwise it is better than none.
     static func selected(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
         let latest = context.isReachable && candidates.count > 1 ? newest(among: candidates) { _ in true }.map { candidates[$0] } : nil
-        let best = newest(among: candidates) { stored in
-            Vary.matches(stored: stored, request: request)
+        let suits = { (stored: StoredResponse) in
+            Vary.matches(stored: stored, request: request) && !(stored.isHeadOnly && context.isReachable)
                 && (PartialResponse.holds(stored, for: request) || !context.isReachable && isHeadOfPart(stored, request))
                 && (!context.isReachable || CrossOriginReply.mayServe(stored, to: request))
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
         }
+        let permitted = newest(among: candidates) { suits($0) && Vary.permitsType(of: $0, request) }
+        let best = permitted ?? (context.isReachable ? nil : newest(among: candidates, where: suits))
         guard best == nil, let language = Vary.onlyLanguage(among: candidates, request: request) else { return best }
         return newest(among: candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
     }
 
-    /// While the upstream is unreachable: the newest response that differs from the requested variant only in coding, language or media
-    /// type, in a coding that the client accepts or that this cache can decode. A response in another language is better than none.
+    /// While the upstream is unreachable: a response that differs from the requested variant only in coding, language or media type, in a
+    /// coding that the client accepts or that this cache can decode. Of several, the one in the language that the client prefers, then one
+    /// that needs no decoding, then the newest. A response in a language that the client does not name is better than none.
     static func substitute(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
         guard !context.isReachable, context.policy == .offlineFirst else { return nil }
         let isFit = { (stored: StoredResponse) in
             stored.part == nil && (200...299).contains(stored.head.status) && context.isWithinWindow(stored, now: now)
                 && Vary.mayStandIn(stored, for: request)
         }
-        let asStored = newest(among: candidates) { isFit($0) && ContentCoding.isAccepted($0.head.fields, by: request) }
-        let index = asStored ?? newest(among: candidates, where: isFit)
+        let rank = { (stored: StoredResponse) in
+            (LanguagePreference.rank(of: stored, for: request), ContentCoding.isAccepted(stored.head.fields, by: request) ? 1 : 0)
+        }
+        guard let best = candidates.filter(isFit).map(rank).max(by: <) else { return nil }
+        let index = newest(among: candidates) { isFit($0) && rank($0) == best }
         return index.map { .stale($0, .of(candidates[$0], now: now), .variant) }
     }
 
@@ -46,7 +53,7 @@ extension Reuse {
 
     /// The reason why no candidate is usable.
     static func shortcoming(of candidates: [StoredResponse], request: RequestHead) -> NoReuse {
-        if candidates.isEmpty { return .uriMiss }
+        if candidates.allSatisfy(\.isHeadOnly) { return .uriMiss }
         return candidates.contains { $0.part != nil && Vary.matches(stored: $0, request: request) } ? .partial : .varyMiss
     }
 

@@ -1,11 +1,29 @@
 // Selects among stored variants (RFC 9111 §4.1, RFC 9110 §12.5.5).
-import HTTPTypes
+package import HTTPTypes
 
 extension Vary {
     /// True if `request` has the same field values that selected the stored variant.
     package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
         guard let names = stored.validity.varyNames else { return false }
-        return names.allSatisfy { matches($0, stored: stored, request: request) }
+        return names.allSatisfy { matches($0, stored: stored, request: request) } && isSelected(by: names, request)
+    }
+
+    /// True if the request has no field that selects (`UnkeyedField`) but those of these names. A response to a request without one may be
+    /// meant for nobody, or for everybody: an origin that reads the field has not seen it.
+    private static func isSelected(by names: [HTTPField.Name], _ request: RequestHead) -> Bool {
+        request.fields.allSatisfy { names.contains($0.name) || UnkeyedField($0.name) != .selects }
+    }
+
+    /// True if a stored response is one for the client of `request`, as far as the fields tell that select.
+    package static func isOfSender(_ stored: StoredResponse, of request: RequestHead) -> Bool {
+        let kept = HTTPFields(stored.requestFields.filter { UnkeyedField($0.name) == .selects })
+        return variantKey(kept) == variantKey(selectingFields(request.fields.names(of: [.selects]), of: request))
+    }
+
+    /// The fields by which requests must be equal to share a response whose body is not known yet: those that select, and those that it may
+    /// repeat.
+    package static func unkeyedNames(of request: RequestHead) -> [HTTPField.Name] {
+        HTTPFields(request.fields.filter { EchoSearch.isSearched($0) || UnkeyedField($0.name) == .selects }).names(of: [.selects, .unknown])
     }
 
     private static func matches(_ name: HTTPField.Name, stored: StoredResponse, request: RequestHead) -> Bool {
@@ -35,7 +53,16 @@ extension Vary {
             default: matches(name, stored: stored, request: request)
             }
         }
-        return isSelected && (ContentCoding.isAccepted(stored.head.fields, by: request) || ContentCoding.canBeDecoded(stored.head))
+        return isSelected && self.isSelected(by: names, request)
+            && (ContentCoding.isAccepted(stored.head.fields, by: request) || ContentCoding.canBeDecoded(stored.head))
+    }
+
+    /// True if the request's `Accept` has room for the type of a stored response, or the response says by which `Accept` it was selected.
+    /// Otherwise its origin may choose another type for this client without declaring it.
+    package static func permitsType(of stored: StoredResponse, _ request: RequestHead) -> Bool {
+        if stored.validity.varyNames?.contains(.accept) ?? true { return true }
+        guard let accept = request.fields[.accept], !accept.contains(anyCase: "*/*") else { return true }
+        return MediaType.essence(of: stored.head.fields) == nil || MediaType.isAccepted(stored.head.fields, by: accept)
     }
 
     /// True if `newest` varies by a name that `stored`, an earlier response of the same key, does not: the earlier one is then not served
@@ -48,7 +75,9 @@ extension Vary {
     /// The language range, in lower case, that `request` prefers to all others, if the candidates differ only in language. A stored
     /// response in exactly this language is the one any server would select, whatever other languages the request accepts (RFC 9111 §4.1).
     static func onlyLanguage(among candidates: [StoredResponse], request: RequestHead) -> String? {
-        guard !candidates.isEmpty, candidates.allSatisfy({ $0.validity.varyNames == [.acceptLanguage] }) else { return nil }
+        guard !candidates.isEmpty, candidates.allSatisfy({ $0.validity.varyNames == [.acceptLanguage] }),
+            isSelected(by: [.acceptLanguage], request)
+        else { return nil }
         return request.fields.value(of: "accept-language").flatMap(VaryNormalization.favouriteLanguage)
     }
 }

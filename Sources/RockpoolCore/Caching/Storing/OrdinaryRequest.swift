@@ -18,7 +18,7 @@ enum OrdinaryRequest {
     ///
     /// Credentials are not among these fields: an error provoked by a wrong credential applies to its sender only.
     static func mayShareError(_ request: RequestHead, isEverFresh: Bool) -> Bool {
-        guard request.fields.allSatisfy({ isCommon($0.name.canonicalName) }) else { return false }
+        guard request.fields.allSatisfy({ isCommon($0.name) }) else { return false }
         // One line of each is added by this proxy. A client's own line may be malformed, or too long for an origin.
         guard request.fields[values: .via].count <= 1, request.fields[values: .cdnLoop].count <= 1 else { return false }
         guard isEverFresh else { return true }
@@ -26,8 +26,9 @@ enum OrdinaryRequest {
         return wishes.noCache == .absent && wishes.maxAge == nil && wishes.minFresh == nil
     }
 
-    private static func isCommon(_ name: String) -> Bool {
-        common.contains(name) || name.hasPrefix("sec-ch-") || name.hasPrefix("sec-fetch-")
+    private static func isCommon(_ name: HTTPField.Name) -> Bool {
+        common.contains(name.canonicalName) || name.canonicalName.hasPrefix("sec-ch-") || name.canonicalName.hasPrefix("sec-fetch-")
+            || UnkeyedField(name) == .correlates
     }
 
     private static let provoking: Set<HTTPField.Name> = [
@@ -43,8 +44,8 @@ enum OrdinaryRequest {
         "alt-used", "available-dictionary", "device-memory", "dictionary-id", "dnt", "downlink", "dpr", "ect", "origin", "priority",
         "purpose", "rtt", "save-data", "sec-gpc", "sec-purpose", "service-worker", "service-worker-navigation-preload",
         "upgrade-insecure-requests", "viewport-width", "width", "x-requested-with",
-        // Download tools (RFC 9530 §4), and traces of instrumented clients (W3C Trace Context).
-        "want-content-digest", "want-digest", "want-repr-digest", "traceparent", "tracestate",
+        // Download tools (RFC 9530 §4).
+        "want-content-digest", "want-digest", "want-repr-digest",
         // Added by this proxy to forwarded requests (RFC 9110 §7.6.3, RFC 8586).
         "cdn-loop", "via",
         // Labels of the http-tests/cache-tests suite; no other origin reads them.

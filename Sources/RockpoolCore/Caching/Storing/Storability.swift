@@ -52,7 +52,8 @@ package enum Storability: Hashable, Sendable {
         if context.keepsForGet(request) && !standsForTarget(response, of: request, validity: validity) { return .refuse(.method) }
         if let reason = refusal(of: response, to: request, validity: validity, context: context) { return .refuse(reason) }
         guard let selecting = Vary.selectingFields(response: response, request: request) else { return .refuse(.varyStar) }
-        if selecting.contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
+        let implied = Vary.selectingFields(request.fields.names(of: [.selects]), of: request)
+        if (selecting + implied).contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
         return partitioned(request: request, response: response, validity: validity, context: context)
     }
 }
@@ -65,7 +66,7 @@ extension Storability {
             if context.hasBody && request.method == .get { return .requestBody }
         }
         for field in request.fields {
-            if RequestOverride.isUnkeyed(field.name) { return .overrideHeader }
+            if UnkeyedField(field.name) == .overrides { return .overrideHeader }
         }
         return CacheControl(request: request.fields).noStore ? .requestNoStore : nil
     }
@@ -86,7 +87,12 @@ extension Storability {
         let isChallenge = KeptChallenge.isOne(response, to: request, context: context)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
-        if RepositoryExchange.isPart(response), context.rule != .always { return .gitExchange }
+        switch RepositoryExchange.part(response) {
+        case nil: break
+        case .fetch where context.isReadByBody || context.rule == .always: break
+        case .other where context.rule == .always: break
+        case .fetch, .push, .other: return .gitExchange
+        }
         if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }
@@ -132,7 +138,8 @@ extension Storability {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
             return .store(
                 StoragePlan(
-                    partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials || directives.isPublic, isForGet: isForGet))
+                    partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials || directives.isPublic, isForGet: isForGet,
+                    owner: directives.isPublic || context.identity?.isEmpty == true ? nil : context.identity))
         }
         // No identity to store it for; only a declared upstream permits storing it for all clients without credentials.
         if context.identity == nil, hasCredentials || context.policy != .offlineFirst { return .refuse(obstacle) }

@@ -12,12 +12,14 @@ package struct StorageContext: Hashable, Sendable {
     package var hasBody: Bool
     /// True if the route caches by the request's body (`cache: body`), which permits storing methods other than GET.
     package var cachesByBody: Bool
+    /// True if the route declares its requests to be reads by their body (`cache: body`), also for a request without one.
+    package var isReadByBody: Bool
     /// True if the route's category gives a response without freshness of its own a `ttl`.
     package var assignsFreshness: Bool
 
     package init(
         identity: String? = nil, policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, rule: Route.Store = .standard,
-        hasBody: Bool = false, cachesByBody: Bool = false, assignsFreshness: Bool = false
+        hasBody: Bool = false, cachesByBody: Bool = false, isReadByBody: Bool = false, assignsFreshness: Bool = false
     ) {
         self.identity = identity
         self.policy = policy
@@ -25,6 +27,7 @@ package struct StorageContext: Hashable, Sendable {
         self.rule = rule
         self.hasBody = hasBody
         self.cachesByBody = cachesByBody
+        self.isReadByBody = isReadByBody
         self.assignsFreshness = assignsFreshness
     }
 }

@@ -10,8 +10,15 @@ package struct StoragePlan: Hashable, Sendable {
     package var allowsHeuristic: Bool
     /// A POST response that represents its target, so that GET finds it (RFC 9110 §9.3.3).
     package var isForGet: Bool
+    /// The identity that a shared response answered, if only the promise to validate it permits sharing (RFC 9111 §3.5): others have it while
+    /// it is fresh. Nil for all other responses.
+    package var owner: String?
 
-    package init(partition: StoragePartition, stripped: [HTTPField.Name] = [], allowsHeuristic: Bool = true, isForGet: Bool = false) {
+    package init(
+        partition: StoragePartition, stripped: [HTTPField.Name] = [], allowsHeuristic: Bool = true, isForGet: Bool = false,
+        owner: String? = nil
+    ) {
+        self.owner = owner
         self.partition = partition
         self.stripped = stripped
         self.allowsHeuristic = allowsHeuristic

@@ -77,12 +77,14 @@ package enum Revalidation {
         // Otherwise it stays the same variant: the 304 may have selected a different variant than the request does (§4.3.4).
         if freshened.validity.varyNames != stored.validity.varyNames {
             freshened.requestFields = request.flatMap { Vary.selectingFields(response: head, request: $0) } ?? stored.requestFields
+            freshened.owner = stored.owner
         }
         return freshened
     }
 
-    /// Fields that describe the stored bytes; a message without those bytes cannot change them.
-    private static let describingBytes: Set<String> = ["content-length", "content-encoding", "content-range"]
+    /// Fields that describe the stored bytes; a message without those bytes cannot change them. Servers set a type of their own on messages
+    /// without a body.
+    private static let describingBytes: Set<String> = ["content-length", "content-encoding", "content-range", "content-type"]
 
     /// True if an updated response may stay in its partition: a 304 can also carry `no-store` or `private`.
     package static func mayStay(_ freshened: StoredResponse, in partition: StoragePartition, rule: Route.Store = .standard) -> Bool {

@@ -23,6 +23,14 @@ package struct EntityTag: Hashable, Sendable {
     /// The tag in field syntax.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
 
+    /// The opaque part without its quotes, which some clients and servers leave out.
+    package var bare: Substring {
+        let isQuoted = opaque.utf8.count >= 2 && opaque.hasPrefix("\"") && opaque.hasSuffix("\"")
+        return isQuoted ? opaque.dropFirst().dropLast() : opaque[...]
+    }
+
+    /// True if a condition with this tag, with or without its quotes, means the state that has the other one.
+    package func names(_ other: EntityTag) -> Bool { bare.utf8.elementsEqual(other.bare.utf8) }
     /// Weak comparison: the same opaque part, byte for byte.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque.utf8.elementsEqual(other.opaque.utf8) }
     /// Strong comparison: the same opaque part, and neither is weak.

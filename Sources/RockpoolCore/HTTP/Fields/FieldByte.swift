@@ -10,6 +10,11 @@ enum FieldByte {
     @inline(__always) static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
     @inline(__always) static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
     @inline(__always) static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A }
+    @inline(__always) static func isLetterOrDigit(_ byte: UInt8) -> Bool { isLetter(byte) || isDigit(byte) }
+    /// The bytes that a URI has unencoded everywhere (RFC 3986 §2.3).
+    static func isUnreserved(_ byte: UInt8) -> Bool {
+        isLetterOrDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
+    }
     /// Visible characters, spaces, tabs and obs-text (RFC 9110 §5.5).
     @inline(__always) static func isValue(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
     /// The lower case of a letter; any other byte unchanged.

@@ -18,6 +18,8 @@ extension HTTPField.Name {
     package static let http2Settings = listed("HTTP2-Settings")
     /// RFC 4918 §10.2.
     package static let depth = listed("Depth")
+    /// gitprotocol-http.
+    package static let gitProtocol = listed("Git-Protocol")
     /// RFC 8288.
     package static let link = listed("Link")
     /// RFC 9211.
@@ -90,6 +92,14 @@ extension HTTPField.Name {
     package static let rockpoolCallback = listed("Rockpool-Callback")
     /// Names the secret fields beside `Authorization` that a queued write came with; kept with the write, and never sent.
     package static let rockpoolCredential = listed("Rockpool-Credential")
+    /// Kept with a shared copy: the identity that it answered (`StoredResponse.owner`). Never sent.
+    package static let rockpoolOwner = listed("Rockpool-Owner")
+    /// On replies: the write is one that waits already. Kept with a write that may be repeated, and never sent (`RepeatMark`).
+    package static let rockpoolRepeat = listed("Rockpool-Repeat")
+    /// The address of the client of a queued write that came without a credential; kept with the write, and never sent.
+    package static let rockpoolClient = listed("Rockpool-Client")
+    /// The fields that are kept with a queued write, and removed before it is sent.
+    package static let keptWithWrites: [HTTPField.Name] = [.rockpoolCallback, .rockpoolCredential, .rockpoolClient, .rockpoolRepeat]
     /// The local id of a created entity.
     package static let rockpoolLocalID = listed("Rockpool-Local-Id")
     /// The number of queued writes that a read shows.

@@ -25,14 +25,6 @@ package enum MediaType {
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
 
-    /// A coarse class of content: an object of another class is not a new version of the same resource.
-    static func kind(of essence: String) -> String {
-        if isPage(essence) { return "page" }
-        if essence.hasSuffix("/json") || essence.hasSuffix("+json") { return "json" }
-        let type = String(essence.prefix { $0 != "/" })
-        return ["image", "audio", "video", "font"].contains(type) ? type : essence
-    }
-
     /// True if a range of the `Accept` field matches the content's type, whatever its weight. All JSON types match each other.
     static func isAccepted(_ fields: HTTPFields, by accept: String) -> Bool {
         let type = essence(of: fields)

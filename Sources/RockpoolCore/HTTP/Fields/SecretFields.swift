@@ -10,10 +10,10 @@ package enum SecretFields {
         "x-amz-security-token", "x-goog-api-key", "private-token", "x-gitlab-token", "token",
     ].compactMap { HTTPField.Name($0) }
 
-    /// Further secrets: fields with a new value in each request, fields of the connection, and fields of responses.
+    /// Further secrets: fields with a new value in each request, fields of the connection, fields of responses, and the owner of a shared copy.
     private static let others = [
         "x-csrf-token", "x-xsrf-token", "dpop", "proxy-authorization", "set-cookie", "set-cookie2", "www-authenticate",
-        "proxy-authenticate", "authentication-info", "proxy-authentication-info",
+        "proxy-authenticate", "authentication-info", "proxy-authentication-info", "rockpool-owner",
     ]
 
     /// All of them.

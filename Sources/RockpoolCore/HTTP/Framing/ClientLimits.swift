@@ -9,7 +9,9 @@ package struct ClientLimits: Hashable, Sendable {
     /// The minimum rate of a request body in bytes per second, once the time limit for a head has passed.
     package var bodyRate = ByteCount.kib(1)
     package var connections = 1024
-    /// Connections from one address. Loopback clients count as one address if `allow` is configured, else they are not limited.
+    /// Exchanges under way over all connections: requests until their reply is sent, streams, tunnels.
+    package var exchanges = 512
+    /// Connections from one address of another machine.
     package var connectionsPerAddress = 128
     package var requestsPerConnection = 1000
 

@@ -3,7 +3,11 @@ import HTTPTypes
 
 /// Classifies the fields of a request that might be answered before it is decoded.
 package enum PlainFields {
-    enum Role { case host, ifNoneMatch, ifModifiedSince, range, credential, decides, none }
+    enum Role {
+        case host, ifNoneMatch, ifModifiedSince, range, decides, none
+        /// A credential, or a field that selects (`UnkeyedField`).
+        case credential
+    }
 
     /// Every field that the processing after the decoder evaluates in a read, except those that a stored reply is found by: a credential,
     /// `If-None-Match`, `If-Modified-Since`, `Range`, and the fields named by `Vary` of a stored response.
@@ -29,7 +33,7 @@ package enum PlainFields {
             "prefer", "idempotency-key", "early-data",
         ]
     /// Prefixes of fields defined by this proxy or added by other proxies.
-    static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"] + RequestOverride.unkeyedPrefixes
+    static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"] + UnkeyedField.overridingPrefixes
 
     /// The role of a field. `Connection: keep-alive` states the default and has none.
     static func role(of name: Span<UInt8>, value: Span<UInt8>) -> Role {
@@ -40,7 +44,7 @@ package enum PlainFields {
         case 5 where isEqual(name, at: 0, to: range): return .range
         case 13 where isEqual(name, at: 0, to: ifNoneMatch): return .ifNoneMatch
         case 17 where isEqual(name, at: 0, to: ifModifiedSince): return .ifModifiedSince
-        default: return identifying.contains(name) ? .credential : table.contains(name) ? .decides : .none
+        default: return table.value(of: name) ?? (UnkeyedField.byWords(name) == .selects ? .credential : .none)
         }
     }
 
@@ -51,8 +55,14 @@ package enum PlainFields {
     private static let range = Array("range".utf8)
     private static let ifNoneMatch = Array("if-none-match".utf8)
     private static let ifModifiedSince = Array("if-modified-since".utf8)
-    private static let identifying = PlainFieldTable(names: SecretFields.identifying.map(\.canonicalName), prefixes: [])
-    private static let table = PlainFieldTable(names: deciding, prefixes: decidingPrefixes)
+    /// A request field that selects is taken for a part of the credential: a stored reply is found by it.
+    private static let table: FieldNameTable<Role> = {
+        let role = { (kind: UnkeyedField) in kind == .selects ? Role.credential : .none }
+        let names: [(String, Role)] = deciding.map { ($0, .decides) } + SecretFields.identifying.map { ($0.canonicalName, .credential) }
+        let prefixes: [(String, Role)] = decidingPrefixes.map { ($0, .decides) }
+        return FieldNameTable(
+            names + UnkeyedField.names.map { ($0.0, role($0.1)) }, prefixes: prefixes + UnkeyedField.prefixes.map { ($0.0, role($0.1)) })
+    }()
 
     /// True if the bytes from `start` on equal `lowercase`, ignoring case. `bytes` must be long enough.
     @inline(__always) static func isEqual(_ bytes: Span<UInt8>, at start: Int, to lowercase: [UInt8]) -> Bool {
@@ -65,30 +75,5 @@ package enum PlainFields {
         guard range.count == expected.count else { return false }
         for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
         return true
-    }
-}
-
-/// A set of names, queried for every field of every request: names with the same first byte and length share a slot.
-private struct PlainFieldTable {
-    private var names = [[[UInt8]]](repeating: [], count: 32 * 32)
-    private var prefixes = [[[UInt8]]](repeating: [], count: 32)
-
-    init(names all: [String], prefixes allPrefixes: [String]) {
-        for name in all.map({ Array($0.utf8) }) { names[Self.slot(name[0], count: name.count)].append(name) }
-        for prefix in allPrefixes.map({ Array($0.utf8) }) { prefixes[Int(prefix[0] & 31)].append(prefix) }
-    }
-
-    /// Upper and lower case letters share their lower five bits.
-    private static func slot(_ first: UInt8, count: Int) -> Int { Int(first & 31) << 5 | count & 31 }
-
-    func contains(_ name: Span<UInt8>) -> Bool {
-        for known in names[Self.slot(name[0], count: name.count)]
-        where known.count == name.count && PlainFields.isEqual(name, at: 0, to: known) {
-            return true
-        }
-        for prefix in prefixes[Int(name[0] & 31)] where name.count >= prefix.count && PlainFields.isEqual(name, at: 0, to: prefix) {
-            return true
-        }
-        return false
     }
 }

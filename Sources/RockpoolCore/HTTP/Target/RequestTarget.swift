@@ -70,3 +70,32 @@ extension RequestTarget {
         }
     }
 }
+
+extension StringProtocol {
+    /// A path or a URL under the spelling that all equivalent ones share: escapes in upper case, and none of them where the character needs
+    /// none (RFC 3986 §6.2.2.1, §6.2.2.2). It names lanes, entities, keys and invalidations; a request is sent as its client has spelled it.
+    package var canonicalEscapes: String {
+        let percent = UInt8(ascii: "%")
+        guard utf8.contains(percent) else { return String(self) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(utf8.count)
+        var rest = Array(utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == percent, let high = rest.first.flatMap(FormEncoding.digit),
+                let low = rest.dropFirst().first.flatMap(FormEncoding.digit)
+            else {
+                bytes.append(byte)
+                continue
+            }
+            rest = rest.dropFirst(2)
+            let meant = high << 4 | low
+            if meant.isUnreserved { bytes.append(meant) } else { FormEncoding.percentEncode(meant, into: &bytes) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    /// True for the characters that are the same with and without an escape (RFC 3986 §2.3).
+    fileprivate var isUnreserved: Bool { isAlphanumeric || "-._~".utf8.contains(self) }
+}

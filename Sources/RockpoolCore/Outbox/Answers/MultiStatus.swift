@@ -37,13 +37,16 @@ enum MultiStatus {
         return nil
     }
 
-    /// Searches `<status>HTTP/1.1 422 …</status>` of any namespace prefix.
+    /// Searches `<status>HTTP/1.1 422 …</status>` of any namespace prefix, also in a document that breaks off.
     private static func failedStatusLine(in body: [UInt8]) -> Int? {
-        for piece in String(decoding: body, as: UTF8.self).split(separator: "status>").dropFirst() {
-            guard let line = piece.firstRange(of: "HTTP/"), piece[..<line.lowerBound].allSatisfy(\.isWhitespace) else { continue }
-            let words = piece[line.lowerBound...].split(separator: " ", maxSplits: 2)
-            if words.count > 1, let status = Int(words[1].prefix(3)), (400...599).contains(status) { return status }
+        var failed: Int?
+        try? XMLReader.read(body) { tag in
+            guard !tag.isStart, tag.name == "status" else { return true }
+            let words = tag.text.split(whereSeparator: \.isWhitespace)
+            guard words.count > 1, words[0].hasPrefix("HTTP/"), let status = Int(words[1].prefix(3)) else { return true }
+            if (400...599).contains(status) { failed = status }
+            return failed == nil
         }
-        return nil
+        return failed
     }
 }

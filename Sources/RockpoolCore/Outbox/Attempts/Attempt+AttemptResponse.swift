@@ -2,8 +2,13 @@
 import HTTPTypes
 
 extension Attempt {
+    /// The number of equal answers after which 404 to DELETE is believed of an upstream that has shown no effect yet.
+    private static let answersBelieved = 3
+    /// The least time between two of them.
+    private static let disbelief = TimeSpan.seconds(3)
+
     func disposition(of answer: AttemptResponse) -> Disposition {
-        if let portal = answer.portal { return captive(detail: portal) }
+        if !context.reading.isJudged, let portal = answer.portal { return captive(detail: portal.detail) }
         switch answer.head.status {
         case 200...299: return delivered(answer)
         // The collection is there already (RFC 4918 §9.3.1); programs make sure of it before every file.
@@ -39,22 +44,31 @@ extension Attempt {
     /// were not followed.
     private func redirected(_ answer: AttemptResponse) -> Disposition {
         switch answer.head.status {
-        case 302 where context.reading.isLogout, 303 where context.reading.isLogout:
-            Disposition(state: .delivered)
-        // An anonymous write has no user to sign in: either the network redirects, or the upstream will redirect again.
-        case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
-            parkedForAWhile(detail: "redirected to a login page")
-        case 302 where answer.pointsToLogin, 303 where answer.pointsToLogin:
-            Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "redirected to a login page")
-        case 302, 303:
-            Disposition(state: .delivered)
+        case 302, 303: return ledElsewhere(answer)
         case 301, 307, 308:
-            Disposition(
-                state: .parked, reason: .redirected,
-                detail: "redirected to \(answer.location.map { SecretParameters.redacted(url: $0) } ?? "nowhere")")
-        default:
-            dead(.rejected, detail: answer.statusText)
+            return Disposition(state: .parked, reason: .redirected, detail: "redirected to \(answer.shownLocation ?? "nowhere")")
+        default: return dead(.rejected, detail: answer.statusText)
         }
+    }
+
+    /// A web application answers a form with a redirect to what it has made of it. A redirect to any other place says nothing about the write
+    /// (docs/outbox.md#redirects).
+    private func ledElsewhere(_ answer: AttemptResponse) -> Disposition {
+        guard !context.reading.isLogout, !context.reading.namesEntity, let location = answer.location else {
+            return Disposition(state: .delivered)
+        }
+        let place = WriteRedirect(location, from: operation.request).place
+        if place == .own { return Disposition(state: .delivered) }
+        let shown = answer.shownLocation ?? ""
+        // A place for everything may be the home page behind every form as well: then a resend would repeat the effect.
+        guard place == .login || context.reading.isCommonPlace && context.permitsResend(of: operation, now: now) else {
+            return uncertain(
+                countsAsAnswered: true, reason: .redirected,
+                detail: "\(answer.head.status): redirected to \(shown), which is neither its entity nor its collection")
+        }
+        // An anonymous write has no user to sign in: either the network redirects, or the upstream will redirect again.
+        if operation.principal == nil { return parkedForAWhile(detail: "redirected to a login page: \(shown)") }
+        return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "redirected to a login page: \(shown)")
     }
 
     private func refused(_ answer: AttemptResponse) -> Disposition {
@@ -71,6 +85,9 @@ extension Attempt {
             // One retry with the principal's credential at that time; the second refusal is final.
             let mayBeStale = operation.principal != nil && operation.answeredAttempts == 0
             return mayBeStale ? retried(detail: answer.statusText) : dead(.rejected, detail: answer.statusText)
+        // A server that comes back broken answers 404 to everything, and has deleted nothing.
+        case 404 where method == .delete && !context.reading.hasEffect && operation.answeredAttempts + 1 < Self.answersBelieved:
+            return retried(detail: answer.statusText, floor: Self.disbelief)
         case 404 where method == .delete, 410 where method == .delete:
             return Disposition(state: .delivered, reason: .alreadyGone)
         // The source was moved by an attempt whose answer was lost.

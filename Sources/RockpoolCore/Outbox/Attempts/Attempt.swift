@@ -12,6 +12,8 @@ struct Attempt {
     /// safe.
     func disposition(of failure: TransferFailure) -> Disposition {
         let detail = failure.detail.isEmpty ? failure.proxyErrorName : "\(failure.proxyErrorName): \(failure.detail)"
+        // The upstream has not received the whole body, so it has nothing to apply.
+        if failure.kind == .damaged { return Disposition(state: .dead, reason: .damaged, countsAsAnswered: false, detail: failure.detail) }
         if failure.kind == .protocolError, failure.detail == ResponseGate.proxyChallenge { return parkedByProxy(detail: detail) }
         guard failure.sent != .no else {
             let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)

@@ -14,7 +14,7 @@ package enum BatchPush {
     private static let carried: Set<String> = [
         "if-match", "if-none-match", "content-type", "idempotency-key", "authorization", "cookie", "x-api-key", "api-key", "x-auth-token",
         "accept", "accept-encoding", "accept-language", "user-agent", "host", "content-length", "origin", "referer", "date", "via",
-        "cdn-loop", "rockpool-credential",
+        "cdn-loop", "rockpool-credential", "rockpool-client", "rockpool-repeat",
         "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "priority",
     ]
 

@@ -42,8 +42,10 @@ package struct EffectProbe: Sendable {
 
     /// True if the state that the write's condition names is still current: a resend of the same request can then succeed once at most.
     private func isStillGuarded(_ head: ResponseHead) -> Bool {
-        guard let condition = operation.fields[.ifMatch], let current = head.fields[.eTag] else { return false }
-        return head.status == 200 && condition == current && !current.hasPrefix("W/")
+        guard let condition = operation.fields[.ifMatch].flatMap({ EntityTag($0) }),
+            let current = head.fields[.eTag].flatMap({ EntityTag($0) })
+        else { return false }
+        return head.status == 200 && !condition.isWeak && !current.isWeak && condition.names(current)
     }
 
     /// True if an item matches the write's result: it has every member that the write sets.
@@ -110,4 +112,14 @@ extension RequestHead {
         question.fields[.acceptEncoding] = "identity"
         return question
     }
+}
+
+/// The presence of an operation's effect at the upstream.
+package enum ObservedEffect: Hashable, Sendable {
+    /// The effect is present; for a create, with the created entity's mapping.
+    case present(ServerMapping?)
+    /// The effect is absent and can no longer occur: the sent request had a condition that no longer holds.
+    case absent
+    /// The effect cannot be determined, or not yet.
+    case unknown
 }

@@ -3,6 +3,9 @@ package import HTTPTypes
 
 /// Writes keys as field values and parses them.
 package enum IdempotencyKey {
+    /// Bytes of a client's key at most: longer ones would not fit into the indexes of databases.
+    package static let lengthLimit = 255
+
     /// Returns the field value for `key`: a structured-field String, or the bare key as Stripe expects it.
     package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
         switch format {

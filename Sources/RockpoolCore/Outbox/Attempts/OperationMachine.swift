@@ -68,9 +68,10 @@ package enum OperationMachine {
         return context.map { !isHarmless(operation, context: $0, now: now) && $0.uncertainPolicy == .ask } ?? true
     }
 
-    /// True if an uncertain operation may be sent again without a probe; false when its key itself was refused.
+    /// True if an uncertain operation may be sent again without a probe; false when its key itself was refused, and when it was redirected,
+    /// because the answer would be the same.
     static func isHarmless(_ operation: OperationSummary, context: ReplayContext, now: Timestamp) -> Bool {
-        operation.state == .uncertain && operation.reason != .rejected
+        operation.state == .uncertain && operation.reason != .rejected && operation.reason != .redirected
             && context.permitsResend(method: operation.method, firstSentAt: operation.firstSentAt, now: now)
     }
 
@@ -93,7 +94,7 @@ package enum OperationMachine {
                 detail: "its effect is not there, and cannot come any more")
         case .unknown:
             Disposition(
-                state: .uncertain, reason: operation.reason == .crashed ? .crashed : .lostAnswer,
+                state: .uncertain, reason: operation.reason ?? .lostAnswer,
                 nextAttemptAt: context.nextProbe(after: operation.probes + 1, now: now), countsAsAnswered: false, countsAsProbe: true)
         }
     }

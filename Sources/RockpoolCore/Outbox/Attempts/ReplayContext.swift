@@ -9,6 +9,14 @@ package struct AnswerReading: Hashable, Sendable {
     package var isForeign: Bool
     /// True if the request ends its client's session, so that a redirect to a login page is a success.
     package var isLogout: Bool
+    /// True if the answer was found to be the upstream's own, whatever signs of a portal it shows (docs/outbox.md#portals).
+    package var isJudged = false
+    /// True if the answer redirects to an item or a collection of the write's declared resource.
+    package var namesEntity = false
+    /// True if the upstream has redirected writes of another form to the same place, which is none of theirs.
+    var isCommonPlace = false
+    /// True if the upstream has applied a write since it became reachable.
+    var hasEffect = true
 
     /// Creates the reading of an answer whose status alone matters, unless arguments say otherwise.
     package init(success: SuccessRule? = nil, isForeign: Bool = false, isLogout: Bool = false) {
@@ -27,6 +35,8 @@ package struct ReplayContext: Hashable, Sendable {
     package var idempotency: IdempotencySettings
     /// The policy for an operation with an effect that stays unknown.
     package var uncertainPolicy: QueueSettings.Uncertain
+    /// The longest time for which an unknown effect is looked for, and holds what builds on it.
+    package var uncertainHold = TimeSpan.seconds(60)
     /// The limit of answered attempts; an operation that exceeds it becomes dead.
     package var answeredLimit: Int
     /// How the answer to this operation is read; set for each attempt.
@@ -42,6 +52,7 @@ package struct ReplayContext: Hashable, Sendable {
     package init(_ upstream: Upstream) {
         self.init(
             idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain, answeredLimit: upstream.queue.maxAttempts)
+        uncertainHold = upstream.queue.uncertainHold
     }
 
     /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its
@@ -60,18 +71,28 @@ package struct ReplayContext: Hashable, Sendable {
         return (now - firstSentAt).magnitude < idempotency.ttl
     }
 
-    /// Returns the time of the next probe after `probes` probes: the first soon, the others spread over the time the request may still run.
+    /// Returns the time of the next probe after `probes` probes: the first soon, the others spread over the time the request may still run,
+    /// and no longer than `uncertainHold`. After the last one it is the time at which the policy applies: not before the request has ended.
     package func nextProbe(after probes: Int, now: Timestamp) -> Timestamp {
         let longest = idempotency.maxProcessing
-        return now + (probes == 0 ? min(.seconds(1), longest) : TimeSpan(milliseconds: longest.milliseconds / 2))
+        let first = min(.seconds(1), longest, uncertainHold)
+        if probes == 0 { return now + first }
+        let whole = longest.milliseconds.multipliedClamped(by: Int64(Self.probes)) / 2
+        if probes < Self.probes {
+            return now
+                + TimeSpan(milliseconds: min(longest.milliseconds / 2, (uncertainHold - first).milliseconds / Int64(Self.probes - 1)))
+        }
+        let looked = min(longest.milliseconds.multipliedClamped(by: Int64(Self.probes - 1)) / 2, uncertainHold.milliseconds)
+        return now + TimeSpan(milliseconds: max(longest.milliseconds / 2, whole - looked))
     }
 
     /// Returns until when the lane must wait after the operation has ended, because its last lost attempt may still take effect and undo
     /// the next write (docs/outbox.md#resend-rule, the zombie attempt). Nil when no attempt was lost, or the effect is prevented: by a
     /// condition, or by
-    /// an honoured key where a later attempt was answered. For an operation that was given up, a key prevents nothing.
+    /// an honoured key where a later attempt was answered. For an operation that was given up, a key prevents nothing. A POST to an
+    /// undeclared path undoes no other write.
     package func holdsLane(after operation: QueuedWrite, isDelivered: Bool, now: Timestamp) -> Timestamp? {
-        if operation.isConditional || isDelivered && idempotency.honoured == .yes { return nil }
+        if operation.isConditional || operation.isEntityOfItsOwn || isDelivered && idempotency.honoured == .yes { return nil }
         return operation.lostAt.map { mayRunUntil(lostAt: $0, now: now) }
     }
 
@@ -86,6 +107,9 @@ package struct ReplayContext: Hashable, Sendable {
 }
 
 extension QueuedWrite {
+    /// True for a POST to an undeclared path, which creates or does something: no other write is about its entity.
+    package var isEntityOfItsOwn: Bool { request.method == .post && collection == nil }
+
     /// True if the upstream applies it only to the state the client saw (RFC 9110 §13.1).
     var isConditional: Bool { request.fields.contains(.ifMatch) || request.fields.contains(.ifNoneMatch) || isVersioned }
 

@@ -24,6 +24,7 @@ package enum OperationDocument {
             "endedAt": .optional(operation.endedAt.map(RFC3339.format)),
             "lastError": .optional(operation.lastError),
             "priority": .number(JSONNumber(Int64(operation.priority))),
+            "repeats": .number(JSONNumber(Int64(operation.repeats))),
             "dependsOn": .array(standing?.dependsOn.map { .string($0.id) } ?? []),
             "supersededBy": .optional(standing?.supersededBy),
             "fixes": .optional(standing?.fixes),

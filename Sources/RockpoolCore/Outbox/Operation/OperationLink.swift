@@ -21,6 +21,9 @@ package struct OperationLink: Hashable, Sendable {
         self.url = url
     }
 
+    /// True if a credential of its client releases it.
+    package var waitsForCredential: Bool { state == .parked && reason == .auth }
+
     /// The link as it is listed in documents and problems.
     package var json: JSONValue {
         [

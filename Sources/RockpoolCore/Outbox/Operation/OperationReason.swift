@@ -5,6 +5,8 @@ package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case rejected, exhausted, expired, unmapped, tooOld = "too_old"
     /// The time for which its signature is accepted has passed.
     case signatureExpired = "signature-expired"
+    /// Its stored body is missing, or is not what its name says.
+    case damaged
     case auth, paused, redirected
     case lostAnswer = "lost_answer", crashed
     /// The kind of a conflict, as `Conflict.Kind` names it.

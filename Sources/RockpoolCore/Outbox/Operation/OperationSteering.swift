@@ -53,6 +53,16 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         }
     }
 
+    /// True if a retried operation gets a new key: the upstream has refused it, and servers store refusals under the key (docs/outbox.md#keys).
+    /// One that was given up after server errors may have taken effect under its key, and keeps it.
+    package static func renewsKey(of operation: QueuedWrite) -> Bool {
+        switch (operation.state, operation.reason) {
+        case (.dead, .rejected), (.dead, .tooOld), (.uncertain, .rejected): true
+        case (.conflicted, _): operation.lostAt == nil
+        default: false
+        }
+    }
+
     private func whyNot(_ state: OperationState) -> String {
         switch state {
         case .inflight: "it is being sent at this moment; try again when its attempt has ended"

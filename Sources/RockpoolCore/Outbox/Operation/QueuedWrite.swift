@@ -46,6 +46,8 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var probes: Int
     /// Sequences of the open operations in other lanes that it waits for.
     package var needs: Set<Int64>
+    /// Those of `needs` that matter for the order alone (`DependencyKind.isOfOrder`).
+    package var follows: Set<Int64> = []
     /// True if it must not be squashed with another (`Rockpool-No-Merge`).
     package var noMerge: Bool
     /// True if it counts against the share of all unproved principals: no upstream had accepted a credential of its principal

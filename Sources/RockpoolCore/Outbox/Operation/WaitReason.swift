@@ -12,6 +12,8 @@ package enum WaitReason: Hashable, Sendable {
     case hold(until: Timestamp)
     /// The time of its next attempt.
     case time(Timestamp, lastError: String?)
+    /// The pause of its route after a mass refusal.
+    case massRefusal(RoutePause)
     /// A credential of the write's principal.
     case credential
     /// A decision of a person, with the reason.
@@ -27,12 +29,16 @@ package enum WaitReason: Hashable, Sendable {
     /// - Parameters:
     ///   - reachability: of its upstream; nil when that is no longer declared.
     ///   - heldUntil: when its lane is free of earlier attempts; nil if it is.
+    ///   - pause: of its route; nil without one.
     package init?(
-        _ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, heldUntil: Timestamp? = nil, now: Timestamp
+        _ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, heldUntil: Timestamp? = nil,
+        pause: RoutePause? = nil, now: Timestamp
     ) {
         switch operation.state {
         case .delivered, .cancelled, .superseded: return nil
         case .inflight: self = .answer
+        case .uncertain where operation.reason == .redirected:
+            self = .person("\(Self.words(for: .redirected)); look whether it took effect, then retry or discard it")
         case .uncertain: self = .evidence
         case .conflicted: self = .person("the upstream's copy has changed as well; resolve the conflict")
         case .dead: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
@@ -40,12 +46,13 @@ package enum WaitReason: Hashable, Sendable {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
         case .parked where operation.reason == .auth: self = .credential
         case .parked: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
-        case .pending: self.init(pending: operation, standing, reachability, heldUntil: heldUntil, now: now)
+        case .pending: self.init(pending: operation, standing, reachability, heldUntil: heldUntil, pause: pause, now: now)
         }
     }
 
     private init(
-        pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, heldUntil: Timestamp?, now: Timestamp
+        pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, heldUntil: Timestamp?,
+        pause: RoutePause?, now: Timestamp
     ) {
         if let ahead = standing.ahead {
             self = .lane(ahead)
@@ -55,6 +62,8 @@ package enum WaitReason: Hashable, Sendable {
             self = .person("its upstream \(operation.upstream) is not declared any more; declare it again or discard it")
         } else if let reachability, !reachability.isReachable || !reachability.isTrusted {
             self = .upstream(name: operation.upstream, reachability.shownState, reachability.lastError)
+        } else if let pause {
+            self = .massRefusal(pause)
         } else if operation.nextAttemptAt > now {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
         } else if let heldUntil, heldUntil > now {
@@ -72,6 +81,7 @@ package enum WaitReason: Hashable, Sendable {
         case .upstream(let name, let state, let error): "\(name) is \(state.rawValue)\(error.map { " (\($0))" } ?? "")"
         case .hold(let moment): "an earlier attempt of its lane may still take effect; it is sent at \(RFC3339.format(moment))"
         case .time(let moment, let error): "it is tried again at \(RFC3339.format(moment))\(error.map { ", after: \($0)" } ?? "")"
+        case .massRefusal(let pause): pause.words
         case .credential: "it waits for its owner to sign in: no live credential is known"
         case .person(let why): why
         case .evidence: "its last attempt may have taken effect; nobody knows yet"
@@ -101,8 +111,33 @@ package enum WaitReason: Hashable, Sendable {
         case .expired: "the time its client gave it has passed"
         case .unmapped: "the upstream did not say what id it gave"
         case .tooOld: "the upstream takes it no more: first sent too long ago"
-        case .redirected: "the upstream has sent it to another origin"
+        case .redirected: "the upstream has redirected it"
+        case .damaged: "its stored body is missing or damaged"
         default: reason.map { "it stands at \($0.rawValue)" } ?? "it waits for a person"
         }
+    }
+}
+
+/// A pause of the writes of one route.
+package struct RoutePause: Hashable, Sendable {
+    /// The configured route, the declared resource, or the method of writes to other paths.
+    package var route: String
+    /// The client whose writes it concerns (`OperationSummary.client`); nil for those of all clients.
+    package var client: String?
+    /// What the refused writes have met, for people.
+    package var cause: String
+    package var since: Timestamp
+    /// When the next write is tried.
+    package var nextTest: Timestamp
+
+    /// True if it concerns the writes of this client.
+    package func concerns(_ other: String) -> Bool { client.map { $0 == other } ?? true }
+
+    /// Shifts its times after the wall clock was set back.
+    mutating func setBack(by span: TimeSpan) { (since, nextTest) = (since - span, nextTest - span) }
+
+    /// One sentence for people.
+    package var words: String {
+        "paused: mass-refusal; different writes of \(route)\(client == nil ? "" : ", all of one client,") met \(cause), one is tried at \(RFC3339.format(nextTest))"
     }
 }

@@ -13,39 +13,45 @@ struct LaneTable: Sendable {
     private var proved: Set<String> = []
     /// The operations that wait for the end of the key's operation.
     private var dependants: [Int64: Set<Int64>] = [:]
+    /// The operations whose standing in their line has changed, so that others may be released or held back.
+    var restated: Set<Int64> = []
     /// The end of each lane's wait for an earlier attempt that may still run (docs/outbox.md#lane-holds, the zombie attempt).
     var holds: [LaneID: LaneHold] = [:]
 
     init(contexts: [String: ReplayContext]) { self.contexts = contexts }
 
     /// Removes all operations; proofs and holds stay.
-    mutating func forgetOperations() { (entries, contents, dependants, texts) = (SequenceTable(), [:], [:], SharedTexts()) }
+    mutating func forgetOperations() {
+        (entries, contents, dependants, texts, restated) = (SequenceTable(), [:], [:], SharedTexts(), [])
+    }
 
     // MARK: operations
 
     /// Adds the ticket and the dependencies of an operation whose entry was replaced.
     /// - Parameter before: the replaced state; nil for a new operation.
-    mutating func enter(_ summary: OperationSummary, after before: OperationSummary?) {
-        if before.map({ $0.lane != summary.lane || $0.place != summary.place || $0.principal != summary.principal }) ?? true {
-            line(up: summary)
-        }
+    mutating func enter(_ summary: OperationSummary, after before: OperationSummary?, now: Timestamp) {
+        if summary.state == .inflight { depart(summary) }
+        if entries[summary.sequence]?.isLined != true, reach(of: summary, now: now).own != .nothing { line(up: summary, now: now) }
         if before?.needs != summary.needs {
             for need in summary.needs { dependants[need, default: []].insert(summary.sequence) }
         }
     }
 
     /// Adds the ticket of an operation to its lane.
-    private mutating func line(up summary: OperationSummary) {
-        var queues = LaneQueues()
+    private mutating func line(up summary: OperationSummary, now: Timestamp) {
+        entries[summary.sequence]?.isLined = true
         switch contents[summary.lane] {
         case .several: contents[summary.lane]?.changeQueues { $0.add(summary) }
-        case .one(let first) where first != summary.sequence && entries[first]?.summary.lane == summary.lane:
-            if let entry = entries[first] {
-                queues.add(entry.summary)
-                if entry.isFront { queues.addFront(entry.summary, isProved: isProved(entry.summary.principal)) }
-            }
+        case .one(let sequence) where sequence != summary.sequence:
+            guard let first = entries[sequence], first.summary.lane == summary.lane, first.isLined else { fallthrough }
+            var queues = LaneQueues()
+            queues.add(first.summary)
+            if first.isFront { queues.addFront(first.summary, isProved: isProved(first.summary.principal)) }
             queues.add(summary)
+            if isRunning(sequence, in: summary.lane) { queues.running.insert(sequence) }
             contents[summary.lane] = .several(Boxed(queues))
+            entries[sequence]?.isAside = false
+            sort(LaneClient(first.summary), before: first.isAside ? [sequence] : [], now: now)
         case .one, nil: contents[summary.lane] = .one(summary.sequence)
         }
     }
@@ -62,27 +68,32 @@ struct LaneTable: Sendable {
     /// Returns and removes the operations that waited for the end of this one.
     mutating func takeDependants(of sequence: Int64) -> Set<Int64> { dependants.removeValue(forKey: sequence) ?? [] }
 
-    /// Returns the dependants of all operations of this principal in this lane: a stuck operation blocks them all.
+    /// Returns the operations that wait for the end of one of these.
+    func dependants(of sequences: some Sequence<Int64>) -> Set<Int64> {
+        sequences.reduce(into: []) { all, sequence in all.formUnion(dependants[sequence] ?? []) }
+    }
+
+    /// Returns the dependants of all operations of this client in this lane: one that waits for a person may hold back them all.
     func dependants(beside summary: OperationSummary) -> Set<Int64> {
         let beside: [Int64] =
             switch contents[summary.lane] {
             case .one(let sequence): [sequence]
-            case .several(let queues): queues.value.own[summary.principal ?? ""]?.unordered.map(\.sequence) ?? []
+            case .several(let queues): queues.value.own[summary.client]?.sequences ?? []
             case nil: []
             }
-        return beside.reduce(into: []) { all, sequence in all.formUnion(dependants[sequence] ?? []) }
+        return dependants(of: beside + [summary.sequence])
     }
 
     // MARK: principals and holds
 
     /// Records that the principal is proved: from now on no unproved principal blocks it.
-    /// - Returns: the lanes of its operations; empty if it was proved already.
-    mutating func prove(_ principal: String) -> [LaneID] {
+    /// - Returns: its places in the lanes; empty if it was proved already.
+    mutating func prove(_ principal: String) -> Set<LaneClient> {
         guard proved.insert(principal).inserted else { return [] }
-        return entries.all.filter { $0.value.summary.principal == principal }.map { sequence, entry in
+        return entries.all.filter { $0.value.summary.principal == principal }.reduce(into: []) { places, found in
             // Its ticket is in the unproved queue.
-            entries[sequence]?.isFront = false
-            return entry.summary.lane
+            entries[found.sequence]?.isFront = false
+            places.insert(LaneClient(found.value.summary))
         }
     }
 

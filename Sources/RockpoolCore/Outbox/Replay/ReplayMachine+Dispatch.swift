@@ -22,26 +22,56 @@ extension ReplayMachine {
             return [move(summary, by: Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
         }
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
-        let lane = summary.lane
-        lanes.expireHold(of: lane, now: now)
+        lanes.expireHold(of: summary.lane, now: now)
         // New settings may have released it.
-        lanes.offer(lane, of: summary.principal, now: now)
-        consider(lane, now: now)
+        lanes.enter(summary, after: summary, now: now)
+        offer(LaneClient(summary), now: now)
+        if summary.state != .pending { admit(summary.sequence, now: now) }
         return []
     }
 
     private mutating func pass(_ upstream: String, now: Timestamp) -> [Action] {
+        releaseTests(of: upstream, now: now)
+        var actions = passReady(upstream, now: now)
+        // What was kept back just now may be the one that is to be tried.
+        if let test = gates[upstream]?.nextTest, test <= now {
+            releaseTests(of: upstream, now: now)
+            actions += passReady(upstream, now: now)
+        }
+        return actions
+    }
+
+    private mutating func passReady(_ upstream: String, now: Timestamp) -> [Action] {
         var actions: [Action] = []
         while gates[upstream]?.mayPass(now: now) == true, let ticket = gates[upstream]?.ready.popMin() {
             guard let summary = lanes.entries[ticket.sequence]?.summary else { continue }
+            if summary.state == .pending, gates[upstream]?.keepsBack(ticket, of: summary) == true { continue }
             lanes.entries[ticket.sequence]?.isQueued = false
             if lanes.isReady(ticket.sequence, now: now) {
                 actions.append(turn(of: summary, now: now))
             } else {
-                consider(summary.lane, now: now)
+                consider(LaneClient(summary), now: now)
             }
         }
         return actions
+    }
+
+    /// Lets one write of each paused route pass whose time has come.
+    private mutating func releaseTests(of upstream: String, now: Timestamp) {
+        guard gates[upstream]?.mayPass(now: now) == true else { return }
+        for (route, watch) in gates[upstream]?.watches ?? [:] where watch.isTestDue(now: now) {
+            while let ticket = gates[upstream]?.watches[route]?.held.popMin() {
+                guard lanes.isReady(ticket.sequence, now: now) else {
+                    lanes.entries[ticket.sequence]?.isQueued = false
+                    if let summary = lanes.entries[ticket.sequence]?.summary { consider(LaneClient(summary), now: now) }
+                    continue
+                }
+                gates[upstream]?.watches[route]?.test(now: now)
+                gates[upstream]?.urged.insert(ticket.sequence)
+                gates[upstream]?.ready.insert(ticket)
+                break
+            }
+        }
     }
 
     /// Returns the action for an operation that is next.
@@ -70,6 +100,7 @@ extension ReplayMachine {
     }
 
     private mutating func depart(_ summary: OperationSummary) {
+        lanes.depart(summary)
         lanes.entries[summary.sequence]?.isBusy = true
         lanes.entries[summary.sequence]?.hasLeft = true
         lanes.entries[summary.sequence]?.credentials = waits.shown(by: summary.principal)
@@ -89,13 +120,14 @@ extension ReplayMachine {
     }
 
     /// Returns further ready operations of the same collection and principal, to be sent with `sequence` in one request, and marks them as
-    /// busy. A batch takes one place at the gate, regardless of its size.
+    /// busy. A batch takes one place at the gate, regardless of its size; until a write has taken effect it is small.
     package mutating func companions(of sequence: Int64, limit: Int, now: Timestamp) -> [OperationSummary] {
         guard let leader = lanes.entries[sequence]?.summary, leader.collection != nil else { return [] }
+        let limit = gates[leader.upstream]?.hasEffect == true ? limit : min(limit, RouteWatch.threshold - 1)
         var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
         while taken.count < limit, let ticket = gates[leader.upstream]?.ready.popMin() {
             guard let summary = lanes.entries[ticket.sequence]?.summary, lanes.isReady(ticket.sequence, now: now),
-                summary.state == .pending,
+                summary.state == .pending, gates[leader.upstream]?.pauses(summary) == false,
                 summary.collection == leader.collection, summary.principal == leader.principal
             else {
                 passed.append(ticket)
@@ -104,6 +136,7 @@ extension ReplayMachine {
             lanes.entries[ticket.sequence]?.isQueued = false
             lanes.entries[ticket.sequence]?.isBusy = true
             lanes.entries[ticket.sequence]?.credentials = waits.shown(by: summary.principal)
+            lanes.depart(summary)
             taken.append(summary)
         }
         for ticket in passed { gates[leader.upstream]?.ready.insert(ticket) }
@@ -119,12 +152,12 @@ extension ReplayMachine {
         due.insert(Ticket(key: moment.milliseconds, sequence: sequence))
     }
 
-    /// Issues tickets for the operations at the front of a lane: for their due time, or for their upstream's gate.
-    mutating func consider(_ lane: LaneID, now: Timestamp) {
-        for sequence in lanes.fronts(of: lane, now: now) { admit(sequence, now: now) }
+    /// Issues tickets for the operations that are next in a lane: for their due time, or for their upstream's gate.
+    mutating func consider(_ place: LaneClient, now: Timestamp) {
+        for sequence in lanes.next(in: place, now: now) { admit(sequence, now: now) }
     }
 
-    private mutating func admit(_ sequence: Int64, now: Timestamp) {
+    mutating func admit(_ sequence: Int64, now: Timestamp) {
         guard let entry = lanes.entries[sequence], !entry.isBusy, !entry.isQueued, lanes.wants(entry.summary, now: now) else { return }
         let moment = lanes.turnComes(for: entry, now: now)
         guard moment <= now else { return wake(sequence, at: moment) }

@@ -12,12 +12,18 @@ extension ReplayMachine {
             var hasLeft = false
             /// True while it is in the queue of its upstream's gate.
             var isQueued = false
-            /// True while it is the first of its principal that others wait for (`LaneQueues`).
+            /// True while it is among those that other clients wait for (`LaneQueues`).
             var isFront = false
+            /// True while it has a ticket in its lane: it has not left the order.
+            var isLined = false
+            /// True while others may pass it that do not build on it (`ClientLine`).
+            var isAside = false
             /// True if an attempt was lost and a resend relies on the key.
             var isDoubtful = false
             /// The number of credentials that its principal had shown at its last departure.
             var credentials = 0
+            /// How often in a row the store has refused an action.
+            var refusals = 0
             /// The earliest time of the next action after the store failed.
             var notBefore = Timestamp.distantPast
             /// The time of its earliest ticket in `due`.
@@ -57,9 +63,12 @@ extension ReplayMachine.Entry.Fields {
             return
         }
         (isQueued, wakesAt, credentials, mayRunUntil) = (before.isQueued, before.wakesAt, before.credentials, before.mayRunUntil)
-        isFront =
-            before.isFront && before.summary.place == summary.place && before.summary.principal == summary.principal
-            && before.summary.lane == summary.lane
+        let isInPlace =
+            before.summary.place == summary.place && before.summary.principal == summary.principal
+            && LaneClient(before.summary) == LaneClient(summary)
+        isFront = before.isFront && isInPlace
+        isLined = before.isLined && isInPlace
+        isAside = before.isAside && isInPlace
         // A change from uncertain to pending without a reason is a permission to send it twice, by a person or the policy.
         if before.summary.state != .uncertain || summary.state != .pending { isDoubtful = isDoubtful || before.isDoubtful }
     }

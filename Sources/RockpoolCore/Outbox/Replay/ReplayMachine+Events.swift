@@ -20,7 +20,9 @@ extension ReplayMachine {
         case .unsendable(let operation, let disposition): actions += [judged(operation, as: disposition, now: now)]
         case .looked(let operation, let effect): actions += looked(operation, effect: effect, now: now)
         case .failed(let sequence): failed(sequence, now: now)
-        case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable)
+        case .refused(let sequence): refused(sequence, now: now)
+        case .reachability(let upstream, let isReachable):
+            gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable, now: now)
         case .held(let upstream, let lane, let principal, let moment):
             lanes.hold(LaneID(upstream: upstream, lane: lane), of: principal, until: moment, now: now)
         case .proved(let principal): prove(principal, now: now)
@@ -28,6 +30,11 @@ extension ReplayMachine {
             for sequence in waits.show(by: principal) { wake(sequence, at: now) }
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
         case .resumed(let upstream): gates[upstream]?.resume()
+        case .answered(let upstream, let route, let client, let sign, let sequence):
+            gates[upstream]?.note(sign, of: sequence, client: client, route: route, now: now)
+        case .overruled(let upstream): gates[upstream]?.endRoutePauses()
+        case .urged(let sequence):
+            if let summary = lanes.entries[sequence]?.summary { gates[summary.upstream]?.urge(sequence, of: summary.watchedRoute) }
         case .tick: break
         }
         return actions + dispatch(now: now)
@@ -53,6 +60,12 @@ extension ReplayMachine {
             return [record(operation, as: lost, now: now)]
         }
         context.reading = reading
+        context.reading.hasEffect = gates[operation.upstream]?.hasEffect ?? true
+        if case .answered(let head) = outcome, [302, 303].contains(head.status), let location = head.fields[.location] {
+            let redirect = WriteRedirect(location, from: operation.request)
+            context.reading.isCommonPlace =
+                redirect.place == .elsewhere && gates[operation.upstream]?.commonPlaces.note(redirect) == true
+        }
         var disposition = OperationMachine.disposition(
             of: operation, after: outcome, body: body, context: context, now: now, random: random)
         if disposition.state == .delivered { disposition.mapping = mapping }
@@ -60,7 +73,10 @@ extension ReplayMachine {
             lanes.entries[operation.sequence]?.isDoubtful = true
             if !operation.isConditional { lanes.entries[operation.sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
         }
-        gates[operation.upstream]?.learn(from: outcome, disposition: disposition)
+        gates[operation.upstream]?.learn(from: disposition)
+        let summary = lanes.entries[operation.sequence]?.summary ?? OperationSummary(operation)
+        let sign = RouteSign(outcome, body: body, disposition: disposition)
+        gates[operation.upstream]?.note(sign, of: operation.sequence, client: summary.client, route: summary.watchedRoute, now: now)
         return [judged(operation, as: disposition, now: now)]
     }
 
@@ -104,11 +120,19 @@ extension ReplayMachine {
     }
 
     /// The store failed: retry after one second, to avoid a busy loop.
-    private mutating func failed(_ sequence: Int64, now: Timestamp) {
+    private mutating func failed(_ sequence: Int64, after span: TimeSpan = .seconds(1), now: Timestamp) {
         returned(sequence)
+        if let summary = lanes.entries[sequence]?.summary { gates[summary.upstream]?.unsent(summary, now: now) }
         lanes.entries[sequence]?.isBusy = false
-        lanes.entries[sequence]?.notBefore = now + .seconds(1)
-        wake(sequence, at: now + .seconds(1))
+        lanes.entries[sequence]?.notBefore = now + span
+        wake(sequence, at: now + span)
+    }
+
+    /// The store refused this operation alone: retry at growing intervals of up to a minute.
+    private mutating func refused(_ sequence: Int64, now: Timestamp) {
+        let refusals = lanes.entries[sequence]?.refusals ?? 0
+        lanes.entries[sequence]?.refusals = refusals + 1
+        failed(sequence, after: .seconds(min(60, 1 << min(refusals, 6))), now: now)
     }
 
     // MARK: changed operations
@@ -127,27 +151,35 @@ extension ReplayMachine {
         entry.remember(before, context: lanes.contexts[summary.upstream], now: now)
         lanes.entries[summary.sequence] = entry
         count(summary, by: 1)
-        lanes.enter(summary, after: before?.summary)
+        lanes.enter(summary, after: before?.summary, now: now)
         waits.note(summary)
-        if let before, before.summary.lane != summary.lane || before.summary.principal != summary.principal {
-            offer(before.summary.lane, of: before.summary.principal, now: now)
-        }
+        if let before, LaneClient(before.summary) != LaneClient(summary) { offer(LaneClient(before.summary), now: now) }
         if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
         if waits.isAwake(entry, now: now) {
             wake(summary.sequence, at: now)
         } else if waits.isParked(summary), summary.principal == nil {
             wake(summary.sequence, at: summary.nextAttemptAt)
         }
-        offer(summary.lane, of: summary.principal, now: now)
-        if lanes.isStuck(summary, now: now) || before.map({ lanes.isStuck($0.summary, now: now) }) == true {
+        let isChanged = before.map { lanes.standing(of: $0.summary, now: now) != lanes.standing(of: summary, now: now) } ?? false
+        let needsOthers = before.map { $0.summary.needs != summary.needs } ?? false
+        offer(LaneClient(summary), isChanged: isChanged || needsOthers, now: now)
+        if summary.state != .pending { admit(summary.sequence, now: now) }
+        if isChanged || before == nil && lanes.isStuck(summary, now: now) {
             reconsider(lanes.dependants(beside: summary), now: now)
         }
     }
 
-    /// Re-evaluates the operations that need one with a changed state: they start or stop blocking others.
+    /// Re-evaluates operations because one that they need has changed, and those that need them in turn.
     private mutating func reconsider(_ sequences: Set<Int64>, now: Timestamp) {
-        for sequence in sequences {
-            if let summary = lanes.entries[sequence]?.summary { offer(summary.lane, of: summary.principal, now: now) }
+        var waiting = sequences
+        while true {
+            for place in Set(waiting.compactMap { lanes.entries[$0]?.summary }.map(LaneClient.init)) {
+                lanes.offer(place, isChanged: true, now: now)
+                consider(place, now: now)
+            }
+            guard !lanes.restated.isEmpty else { return }
+            waiting = lanes.dependants(of: lanes.restated)
+            lanes.restated = []
         }
     }
 
@@ -156,11 +188,10 @@ extension ReplayMachine {
         waits.note(summary)
         if let before {
             // Given up by a person or its policy: its sent attempt may still run.
-            let lane = before.summary.lane
-            if summary.state != .delivered, let moment = before.mayRunUntil {
-                lanes.hold(lane, of: before.summary.principal, until: moment, now: now)
+            if summary.state != .delivered, before.summary.entity != nil, let moment = before.mayRunUntil {
+                lanes.hold(before.summary.lane, of: before.summary.principal, until: moment, now: now)
             }
-            offer(lane, of: before.summary.principal, now: now)
+            offer(LaneClient(before.summary), isChanged: before.isAside, now: now)
             if lanes.isStuck(before.summary, now: now) { reconsider(lanes.dependants(beside: before.summary), now: now) }
         }
         reconsider(lanes.takeDependants(of: summary.sequence), now: now)
@@ -168,13 +199,14 @@ extension ReplayMachine {
 
     /// Records that the principal is proved: from now on no unproved principal blocks it.
     private mutating func prove(_ principal: String, now: Timestamp) {
-        for lane in lanes.prove(principal) { offer(lane, of: principal, now: now) }
+        for place in lanes.prove(principal) { offer(place, now: now) }
     }
 
-    /// Re-evaluates a lane after the state of a principal's operations in it has changed.
-    private mutating func offer(_ lane: LaneID, of principal: String?, now: Timestamp) {
-        lanes.offer(lane, of: principal, now: now)
-        consider(lane, now: now)
+    /// Re-evaluates a client's operations in a lane after one of them has changed, and those that need them.
+    mutating func offer(_ place: LaneClient, isChanged: Bool = true, now: Timestamp) {
+        lanes.offer(place, isChanged: isChanged, now: now)
+        consider(place, now: now)
+        reconsider([], now: now)
     }
 
     private mutating func count(_ summary: OperationSummary?, by change: Int) {

@@ -22,6 +22,8 @@ package struct ReplayMachine: Sendable {
         case looked(QueuedWrite, ObservedEffect)
         /// The store failed to execute the action.
         case failed(sequence: Int64)
+        /// The store does not take what the action changes, and would not another time.
+        case refused(sequence: Int64)
         /// An upstream became reachable or unreachable.
         case reachability(upstream: String, isReachable: Bool)
         /// At a start: an operation of this lane has ended with an attempt that may still run (`ReplayContext.holdsLane`). Sent before
@@ -35,6 +37,12 @@ package struct ReplayMachine: Sendable {
         case paused(upstream: String, until: Timestamp)
         /// A person ends the pause of an upstream.
         case resumed(upstream: String)
+        /// A write was answered that the machine has not sent: a live one, or one of a batch. `sequence` is nil for a live one.
+        case answered(upstream: String, route: String, client: String, RouteSign, sequence: Int64?)
+        /// A person ends the pauses of an upstream's routes.
+        case overruled(upstream: String)
+        /// A person has an operation sent although its route pauses. Sent after `changed`.
+        case urged(sequence: Int64)
         /// Time has passed.
         case tick
     }
@@ -93,8 +101,12 @@ package struct ReplayMachine: Sendable {
     package var nextWake: Timestamp? {
         let pauses = lanes.contexts.keys.lazy.compactMap { gates[$0] }.filter { !$0.ready.isEmpty && $0.isReachable }.compactMap(
             \.pausedUntil)
-        return [due.min.map { Timestamp(milliseconds: $0.key) }, pauses.min()].compactMap { $0 }.min()
+        let tests = lanes.contexts.keys.lazy.compactMap { gates[$0]?.nextTest }
+        return [due.min.map { Timestamp(milliseconds: $0.key) }, pauses.min(), tests.min()].compactMap { $0 }.min()
     }
+
+    /// The pauses of routes after mass refusals, by upstream.
+    package var routePauses: [String: [RoutePause]] { gates.mapValues(\.routePauses).filter { !$0.value.isEmpty } }
 
     /// The ends of the pauses that upstreams demand. Some may be over.
     package var pauses: [String: Timestamp] { gates.compactMapValues(\.pausedUntil) }

@@ -17,5 +17,7 @@ extension OperationSummary {
     /// Gives the texts that it has in common with others the storage of `texts`.
     package mutating func share(_ texts: inout SharedTexts) {
         (upstream, collection, principal) = (texts.shared(upstream), texts.shared(collection), texts.shared(principal))
+        client = texts.shared(client)
+        route = texts.shared(route)
     }
 }

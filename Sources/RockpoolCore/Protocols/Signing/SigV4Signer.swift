@@ -21,31 +21,64 @@ package struct SigV4Signer: Sendable {
 
     private static let emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-    /// True if the request's own signature was made with this key.
-    /// - Parameter authority: The `Host` that the client used.
-    package func verifies(_ request: RequestHead, authority: String) -> Bool {
-        guard let authorization = request.fields.single(.authorization), SignedRequest(request)?.keyID == rule.keyID,
-            let scope = Self.parameter("Credential", in: authorization)?.split(separator: "/", maxSplits: 1).last,
-            let names = Self.parameter("SignedHeaders", in: authorization),
-            let signature = Self.parameter("Signature", in: authorization),
-            let date = request.fields.value(of: "x-amz-date")
-        else { return false }
-        let computed = self.signature(
-            request, authority: authority, names: names.split(separator: ";").map { String($0) }, date: date, scope: String(scope))
-        return computed.utf8.elementsEqual(signature.utf8)
+    /// The reason why a request is not signed anew.
+    package enum Doubt: String, CaseIterable, Sendable {
+        /// No signature of Version 4 with this key id, or not the one that this key makes.
+        case wrong = "its signature was not made with the key of sign.sigv4"
+        /// S3 would not accept it either, and who has recorded it could send it again for ever.
+        case outOfTime = "its signature is not of the last 15 minutes"
+        /// For another region or service than the rule's, or of another day than its date.
+        case scope = "its signature is for another region or service than sign.sigv4"
+        /// `Host` or a field `X-Amz-*`, such as `X-Amz-Acl`, is not among the fields that the client has signed.
+        case unsignedField = "a field X-Amz-* of it, or its Host, is not signed"
     }
+
+    /// Returns why the request's own signature gives no right to one of this key; nil if it does.
+    /// - Parameter authorities: The values of `Host` that the client may have used.
+    package func doubt(of request: RequestHead, authorities: [String], at moment: Timestamp) -> Doubt? {
+        guard let authorization = request.fields.single(.authorization), let signed = SignedRequest(request), signed.keyID == rule.keyID,
+            let scope = Self.parameter("Credential", in: authorization)?.split(separator: "/", maxSplits: 1).last,
+            let names = Self.signedNames(authorization), let signature = Self.parameter("Signature", in: authorization),
+            let date = request.fields.value(of: "x-amz-date"), let expiresAt = signed.expiresAt
+        else { return .wrong }
+        guard scope.utf8.elementsEqual(self.scope(of: date).utf8) else { return .scope }
+        let distance = moment - (expiresAt - SignedRequest.sigV4Lifetime)
+        guard distance <= SignedRequest.sigV4Lifetime, .zero - distance <= SignedRequest.sigV4Lifetime else { return .outOfTime }
+        let isSigned = { (name: String) in names.contains { $0.utf8.elementsEqual(name.utf8) } }
+        guard isSigned("host"), request.fields.allSatisfy({ !Self.isOwn($0.name) || isSigned($0.name.canonicalName) }) else {
+            return .unsignedField
+        }
+        let isOfKey = authorities.contains { authority in
+            self.signature(request, authority: authority, names: names, date: date, scope: String(scope)).utf8.elementsEqual(signature.utf8)
+        }
+        return isOfKey ? nil : .wrong
+    }
+
+    /// True for the fields of AWS, which decide what a request does: all of them are signed, as S3 demands.
+    private static func isOwn(_ name: HTTPField.Name) -> Bool { name.canonicalName.hasPrefix("x-amz-") }
+
+    private static func signedNames(_ authorization: String) -> [String]? {
+        parameter("SignedHeaders", in: authorization)?.split(separator: ";").map { String($0) }
+    }
+
+    /// - Parameter date: The value of `X-Amz-Date`.
+    private func scope(of date: String) -> String { "\(date.prefix(8))/\(rule.region)/\(rule.service)/aws4_request" }
 
     /// Returns the request with a signature of this moment in place of its own.
     /// - Parameter authority: The `Host` with which it is sent.
     package func signed(_ request: RequestHead, authority: String, at moment: Timestamp) -> RequestHead {
         var request = request
-        let (date, scope) = (Self.basic(moment), "\(Self.basic(moment).prefix(8))/\(rule.region)/\(rule.service)/aws4_request")
+        let date = Self.basic(moment)
+        let scope = scope(of: date)
+        let clients = request.fields[.authorization].flatMap(Self.signedNames)
         for (name, value) in [("X-Amz-Date", date as String?), ("X-Amz-Security-Token", nil)] {
             if let name = HTTPField.Name(name) { request.fields[name] = value }
         }
         request.fields[.authorization] = nil
-        let own = request.fields.map(\.name.canonicalName).filter {
-            ["content-type", "content-md5"].contains($0) || $0.hasPrefix("x-amz-")
+        // A field that the client has not signed stays unsigned.
+        let own = request.fields.map(\.name.canonicalName).filter { name in
+            let mayBeSigned = ["content-type", "content-md5"].contains(name) || name.hasPrefix("x-amz-")
+            return name == "x-amz-date" || mayBeSigned && clients?.contains(name) != false
         }
         let names = Set(own + ["host"]).sorted()
         let signature = signature(request, authority: authority, names: names, date: date, scope: scope)

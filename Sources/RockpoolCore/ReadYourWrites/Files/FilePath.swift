@@ -18,12 +18,26 @@ package struct FilePath: Hashable, Sendable {
     }
 
     /// A path that is not percent-encoded.
-    init(escaping text: String) { self.text = text.hasSuffix("/") ? String(text.dropLast()) : text }
+    init(escaping text: String) { self.text = String(Substring(text).trimmingSlashes) }
+
+    /// The path without dot segments and empty ones, as most servers read it (RFC 3986 §5.2.4).
+    var resolved: FilePath {
+        let segments = text.split(separator: "/").reduce(into: [Substring]()) { kept, segment in
+            if segment == ".." { _ = kept.popLast() } else if segment != "." { kept.append(segment) }
+        }
+        return FilePath(text: segments.reduce(into: "") { $0 += "/" + $1 })
+    }
+
+    /// The path of what is named so within this collection.
+    func appending(_ name: String) -> FilePath { FilePath(escaping: text + "/" + name) }
 
     private init(text: String) { self.text = text }
 
     /// The collection that lists it; nil for the root.
     package var parent: FilePath? { text.lastIndex(of: "/").map { FilePath(text: String(text[..<$0])) } }
+
+    /// The collections above it, the nearest first: at most 64.
+    package var ancestors: [FilePath] { Array(sequence(first: self, next: \.parent).dropFirst().prefix(64)) }
 
     /// The last segment.
     package var name: String { text.lastIndex(of: "/").map { String(text[text.index(after: $0)...]) } ?? text }
@@ -34,11 +48,13 @@ package struct FilePath: Hashable, Sendable {
         return target.hasSuffix("/") ? [target] : [target, target + "/"]
     }
 
+    private static let plain = Set("/:@=,;()$".utf8)
+
     /// The path in the form of a request's target.
     package var target: String {
         var bytes: [UInt8] = []
         for byte in text.utf8 {
-            let isPlain = FieldByte.isTokenByte(byte) && byte != UInt8(ascii: "%") || Array("/:@=,;()$".utf8).contains(byte)
+            let isPlain = FieldByte.isTokenByte(byte) && byte != UInt8(ascii: "%") || Self.plain.contains(byte)
             if isPlain { bytes.append(byte) } else { FormEncoding.percentEncode(byte, into: &bytes) }
         }
         return bytes.isEmpty ? "/" : String(decoding: bytes, as: UTF8.self)
@@ -52,7 +68,8 @@ package struct FilePath: Hashable, Sendable {
 
     /// The path below `destination` that corresponds to this one below `source`; nil if it is not there.
     package func moved(from source: FilePath, to destination: FilePath) -> FilePath? {
-        source.contains(self) ? FilePath(text: destination.text + text.dropFirst(source.text.count)) : nil
+        guard source.contains(self) else { return nil }
+        return FilePath(text: destination.text + Substring(text.utf8.dropFirst(source.text.utf8.count)))
     }
 
     private static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
@@ -69,5 +86,14 @@ package struct FilePath: Hashable, Sendable {
             }
         }
         return bytes
+    }
+}
+
+extension Substring {
+    /// The text without slashes at its end.
+    fileprivate var trimmingSlashes: Substring {
+        var text = self
+        while text.utf8.last == UInt8(ascii: "/") { text.unicodeScalars.removeLast() }
+        return text
     }
 }

@@ -89,6 +89,26 @@ package struct FileWrite: Hashable, Sendable {
         }
     }
 
+    /// True for a move or a copy of a tree to its own place or into itself, in any spelling of the paths: it cannot be carried out
+    /// (RFC 4918 §9.8.5, §9.9.4). Objects of S3 have names and no trees.
+    package static func isIntoItself(_ request: RequestHead) -> Bool {
+        let method = request.method.rawValue
+        guard method == "COPY" || method == "MOVE", let destination = WebDAVEffect.destination(of: request) else { return false }
+        let (source, place) = (FilePath(request.target).resolved, FilePath(destination).resolved)
+        return method == "COPY" && request.fields.value(of: "depth") == "0" ? source == place : source.contains(place)
+    }
+
+    /// Returns those of the writes that no later one of them has to follow, and some that one has to.
+    /// - Parameter writes: in order of acceptance.
+    package static func nearest(of writes: [FileWrite]) -> [FileWrite] {
+        writes.indices.filter { index in
+            !writes[(index + 1)...].prefix(nearestReach).contains { $0.mustFollow(writes[index]) }
+        }.map { writes[$0] }
+    }
+
+    /// The number of later writes that are compared with each, so that the time is linear.
+    private static let nearestReach = 32
+
     /// True if it makes, moves or copies what other writes need.
     private var changesTree: Bool { if case .content = effect { false } else { effect != .removal } }
 

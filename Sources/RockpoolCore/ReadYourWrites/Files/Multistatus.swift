@@ -15,38 +15,52 @@ package struct Multistatus: Sendable {
 
     package let body: [UInt8]
     package private(set) var responses: [Response] = []
-    /// The namespaces that the root declares, as attributes.
-    private var namespaces: [UInt8] = []
+    /// The places of the responses by their paths; of several with one path, the first.
+    private var places: [FilePath: Int] = [:]
+    /// The namespaces that the root declares.
+    private var namespaces: [(name: String, value: String)] = []
     /// The place of the root's end tag.
     private var end = 0
 
-    /// Nil for bytes that are no multistatus document.
+    /// Nil for bytes that are no multistatus document, or none in UTF-8.
     package init?(_ body: [UInt8]) {
         self.body = body
-        var depth = 0
-        var (start, href): (Int?, Range<Int>?) = (nil, nil)
-        for tag in XMLTags(body) {
-            switch (tag.kind, depth, tag.name) {
-            case (.start, 0, "multistatus"): namespaces = Self.attributes(of: body[tag.range])
-            case (.start, 2, "href"), (.start, 1, "response"):
-                if depth == 1 { (start, href) = (tag.range.lowerBound, nil) }
-                if depth == 2 { href = href ?? tag.range.upperBound..<tag.range.upperBound }
-            case (.start, 0, _): return nil
-            case (.end, 3, "href"): if let begin = href, begin.isEmpty { href = begin.lowerBound..<tag.range.lowerBound }
-            case (.end, 2, "response"):
-                if let start, let href { note(element: start..<tag.range.upperBound, href: href) }
-            case (.end, 1, "multistatus"): end = tag.range.lowerBound
-            default: break
+        var (start, text) = (0, "")
+        var (begin, href): (Int?, Range<Int>?) = (nil, nil)
+        do {
+            try XMLReader.read(body, encoding: "UTF-8") { tag in
+                switch (tag.path.count, tag.name) {
+                case (1, "multistatus") where tag.isStart: namespaces = Self.namespaces(of: tag)
+                case (1, "multistatus"): end = tag.range.isEmpty ? 0 : tag.range.lowerBound
+                case (1, _): return false
+                case (2, "response") where tag.isStart: (start, begin, href) = (tag.range.lowerBound, nil, nil)
+                case (2, "response"): if let href { note(element: start..<tag.range.upperBound, href: href, text: text) }
+                case (3, "href") where tag.isStart && tag.path[1] == "response": begin = begin ?? tag.range.upperBound
+                case (3, "href"):
+                    // A single tag has no place for another path.
+                    if tag.range.isEmpty { begin = nil }
+                    if href == nil, let begin { (href, text) = (begin..<tag.range.lowerBound, tag.text) }
+                default: break
+                }
+                return true
             }
-            depth += tag.kind == .start ? 1 : tag.kind == .end ? -1 : 0
-        }
+        } catch { return nil }
         guard end > 0 else { return nil }
     }
 
-    private mutating func note(element: Range<Int>, href: Range<Int>) {
-        let text = XMLText.decoded(body[href]).filter { !$0.isWhitespace }
-        responses.append(Response(path: FilePath(href: text), element: element, href: href, isCollection: text.hasSuffix("/")))
+    private mutating func note(element: Range<Int>, href: Range<Int>, text: String) {
+        let text = text.filter { !$0.isWhitespace }
+        let path = FilePath(href: text)
+        if places[path] == nil { places[path] = responses.count }
+        responses.append(Response(path: path, element: element, href: href, isCollection: text.hasSuffix("/")))
     }
+
+    private static func namespaces(of tag: XMLReader.Tag) -> [(name: String, value: String)] {
+        tag.attributes.filter { $0.name == "xmlns" || $0.name.hasPrefix("xmlns:") }
+    }
+
+    /// The response about a path; nil without one.
+    package func response(at path: FilePath) -> Response? { places[path].map { responses[$0] } }
 
     /// Returns the element with another `href`.
     package func element(_ response: Response, at path: FilePath) -> [UInt8] {
@@ -59,17 +73,19 @@ package struct Multistatus: Sendable {
     /// Returns the element for another document, with the namespaces of this one.
     package func exported(_ response: Response, at path: FilePath) -> [UInt8] {
         let element = element(response, at: path)
-        let tag = XMLTags(element).first { _ in true }?.range ?? 0..<0
-        guard element[tag].firstRange(of: Array("xmlns".utf8)) == nil, let end = element[tag].firstIndex(where: Self.endsName) else {
-            return element
+        var first: XMLReader.Tag?
+        try? XMLReader.read(element, encoding: "UTF-8") { tag in
+            first = tag
+            return false
         }
-        return element[..<end] + namespaces + element[end...]
+        guard let first, let place = element[first.range].firstIndex(where: Self.endsName) else { return element }
+        let declared = Set(first.attributes.map(\.name))
+        let missing = namespaces.filter { !declared.contains($0.name) }
+            .flatMap { Array(" \($0.name)=\"".utf8) + XMLText.attribute($0.value) + [FieldByte.quote] }
+        return element[..<place] + missing + element[place...]
     }
 
-    /// The attributes of a tag, with the space before each.
-    private static func attributes(of tag: ArraySlice<UInt8>) -> [UInt8] { tag.drop { !endsName($0) }.dropLast() }
-
-    private static func endsName(_ byte: UInt8) -> Bool { [9, 10, 13, 32, UInt8(ascii: ">")].contains(byte) }
+    private static func endsName(_ byte: UInt8) -> Bool { [9, 10, 13, 32, UInt8(ascii: "/"), UInt8(ascii: ">")].contains(byte) }
 
     /// Returns the document with these elements instead of its own.
     package func with(_ elements: [[UInt8]]) -> [UInt8] {

@@ -38,41 +38,49 @@ package struct ObjectListing: Sendable {
 
     /// Reads the elements; false if the document is no list, or only a part of one.
     private mutating func read() -> Bool {
-        var (path, start, name, text) = ([String](), 0, "", 0)
-        for tag in XMLTags(body) {
-            if tag.kind == .start {
-                if path.isEmpty, tag.name != "ListBucketResult" { return false }
-                path.append(tag.name)
-                if path.count == 2 { (start, name) = (tag.range.lowerBound, "") }
-                text = tag.range.upperBound
-            } else if tag.kind == .end {
-                let content = text..<max(text, tag.range.lowerBound)
-                switch path.dropFirst() {
-                case ["Contents", "Key"], ["CommonPrefixes", "Prefix"]: name = XMLText.decoded(body[content])
-                case ["IsTruncated"]: if XMLText.decoded(body[content]) == "true" { return false }
-                case ["KeyCount"]: count = content
-                case ["Contents"]: objects.append(Element(name: name, range: start..<tag.range.upperBound))
-                case ["CommonPrefixes"]: prefixes.append(Element(name: name, range: start..<tag.range.upperBound))
+        var (start, content, name) = (0, 0, "")
+        var isWhole = true
+        do {
+            try XMLReader.read(body, encoding: "UTF-8") { tag in
+                if tag.isStart {
+                    if tag.path.count == 1 { isWhole = tag.name == "ListBucketResult" }
+                    if tag.path.count == 2 { (start, name) = (tag.range.lowerBound, "") }
+                    content = tag.range.upperBound
+                    return isWhole
+                }
+                let element = start..<tag.range.upperBound
+                switch tag.path.dropFirst() {
+                case []: end = tag.range.isEmpty ? 0 : tag.range.lowerBound
+                case ["Contents", "Key"], ["CommonPrefixes", "Prefix"]: name = tag.text
+                case ["IsTruncated"]: isWhole = tag.text != "true"
+                case ["KeyCount"]: count = tag.range.isEmpty ? nil : content..<tag.range.lowerBound
+                case ["Contents"]: objects.append(Element(name: name, range: element))
+                case ["CommonPrefixes"]: prefixes.append(Element(name: name, range: element))
                 default: break
                 }
-                if path.count == 1 { end = tag.range.lowerBound }
-                path = path.dropLast()
+                return isWhole
             }
-        }
-        return end > 0
+        } catch { return false }
+        return isWhole && end > 0
     }
 
-    /// Returns the list with the client's writes; nil if they change nothing.
+    /// Returns the list with the client's writes: nil if they change nothing. It is not clear if they are more than are followed.
     /// - Parameter etag: The tag under which a written object is read back.
-    package func folded(with fold: FileFold, etag: (FileWrite) -> String?) -> [UInt8]? {
+    package func folded(with fold: FileFold, etag: (FileWrite) -> String?) -> (body: [UInt8]?, isClear: Bool) {
+        guard let created = fold.created(within: bucket, isDeep: true) else { return (nil, false) }
+        let fold = fold.indexed
+        var isClear = true
         var kept: [(key: String, bytes: [UInt8])] = []
         var (isChanged, seen) = (false, Set<FilePath>())
         for object in objects {
             let key = isEncoded ? FilePath(object.name).text : object.name
-            let path = FilePath(bucket.target + "/" + FilePath(escaping: key).target)
+            let path = bucket.appending(key)
             seen.insert(path)
             switch fold.state(of: path) {
             case .server, .collection: kept.append((key, Array(body[object.range])))
+            case .unclear:
+                isClear = false
+                kept.append((key, Array(body[object.range])))
             case .absent: isChanged = true
             case .content(let write):
                 isChanged = true
@@ -81,7 +89,7 @@ package struct ObjectListing: Sendable {
         }
         var shown = Set(prefixes.map { isEncoded ? FilePath($0.name + "x").text : $0.name + "x" })
         var added: [[UInt8]] = []
-        for path in fold.created where bucket.contains(path) && path != bucket && !seen.contains(path) {
+        for path in created where !seen.contains(path) {
             let key = String(path.text.dropFirst(bucket.text.count + 1))
             guard key.hasPrefix(prefix), case .content(let write) = fold.state(of: path) else { continue }
             let rest = key.dropFirst(prefix.count)
@@ -94,9 +102,9 @@ package struct ObjectListing: Sendable {
             }
             isChanged = true
         }
-        guard isChanged else { return nil }
+        guard isChanged else { return (nil, isClear) }
         kept.sort { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-        return assembled(kept.map(\.bytes) + prefixes.map { Array(body[$0.range]) } + added)
+        return (assembled(kept.map(\.bytes) + prefixes.map { Array(body[$0.range]) } + added), isClear)
     }
 
     /// Returns the document with these elements at its end instead of its own.

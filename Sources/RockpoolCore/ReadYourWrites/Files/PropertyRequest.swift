@@ -15,7 +15,7 @@ package struct PropertyRequest: Sendable {
     /// The component that a query of a calendar selects, `VEVENT`.
     private var component: String?
 
-    /// Nil for a request that is no PROPFIND and no REPORT.
+    /// Nil for a request that is no PROPFIND and no REPORT, and for one whose body is no XML that can be read.
     package init?(_ request: RequestHead, body: [UInt8]) {
         collection = FilePath(request.target)
         switch (request.method.rawValue, request.fields.value(of: "depth")) {
@@ -24,42 +24,33 @@ package struct PropertyRequest: Sendable {
         case ("PROPFIND", _): depth = .all
         default: return nil
         }
-        read(body)
+        guard !body.isEmpty else { return }
+        do {
+            try XMLReader.read(body) { tag in
+                note(tag)
+                return true
+            }
+        } catch { return nil }
     }
 
-    private mutating func read(_ body: [UInt8]) {
-        var (path, href) = ([String](), 0)
-        for tag in XMLTags(body) {
-            switch tag.kind {
-            case .start: path.append(tag.name)
-            case .end: if !path.isEmpty { path.removeLast() }
-            case .empty: break
-            }
-            guard tag.kind != .end else {
-                let text = XMLText.decoded(body[min(href, tag.range.lowerBound)..<tag.range.lowerBound]).filter { !$0.isWhitespace }
-                if tag.name == "href" { named?.append(FilePath(href: text)) }
-                continue
-            }
-            let parent = tag.kind == .start ? path.dropLast().last : path.last
-            if tag.name == "href" { href = tag.range.upperBound }
-            if ["calendar-multiget", "addressbook-multiget"].contains(tag.name) { named = [] }
-            if tag.name == "prop" { properties = properties ?? [] }
-            if parent == "prop" { properties?.insert(tag.name) }
-            if tag.name == "comp-filter" { note(component: body[tag.range]) }
+    private mutating func note(_ tag: XMLReader.Tag) {
+        guard tag.isStart else {
+            if tag.name == "href", tag.path.count == 2 { named?.append(FilePath(href: tag.text.filter { !$0.isWhitespace })) }
+            return
+        }
+        if tag.path.count == 1, ["calendar-multiget", "addressbook-multiget"].contains(tag.name) { named = [] }
+        if tag.name == "prop" { properties = properties ?? [] }
+        if tag.path.dropLast().last == "prop" { properties?.insert(tag.name) }
+        if tag.name == "comp-filter", let name = tag.attributes.first(where: { $0.name == "name" })?.value, name != "VCALENDAR" {
+            component = component ?? name
         }
     }
 
-    private mutating func note(component tag: ArraySlice<UInt8>) {
-        let text = String(decoding: tag, as: UTF8.self).replacing("'", with: "\"")
-        guard let start = text.firstRange(of: "name=\"")?.upperBound else { return }
-        let name = String(text[start...].prefix { $0 != "\"" })
-        if name != "VCALENDAR" { component = component ?? name }
-    }
-
-    /// True if the request lists this path.
-    package func lists(_ path: FilePath) -> Bool {
-        if let named { return named.contains(path) }
-        return path == collection || depth == .members && path.parent == collection || depth == .all && collection.contains(path)
+    /// The paths that the answer may have to show besides those that the server lists; nil if they are more than are followed.
+    package func shown(by fold: FileFold) -> Set<FilePath>? {
+        if let named { return Set(named) }
+        guard depth != .itself else { return [collection] }
+        return fold.created(within: collection, isDeep: depth == .all)?.union([collection])
     }
 
     /// True if the answer depends on the contents of files.
@@ -75,7 +66,12 @@ package struct PropertyRequest: Sendable {
     /// True if the element of a file names each property that the request asks for.
     package func isAnswered(by element: [UInt8]) -> Bool {
         guard let properties else { return true }
-        return properties.isSubset(of: XMLTags(element).map(\.name))
+        var names: Set<String> = []
+        try? XMLReader.read(element, encoding: "UTF-8") { tag in
+            names.insert(tag.name)
+            return true
+        }
+        return properties.isSubset(of: names)
     }
 
     /// Returns the element of a file that its client has written.

@@ -14,6 +14,9 @@ package enum DependencyKind: String, CaseIterable, Sendable, Codable {
     case group
     /// One writes to a collection, the other to a member of it.
     case collection
+
+    /// True if it keeps an order, and the later operation needs nothing of the earlier one.
+    package var isOfOrder: Bool { self == .group || self == .collection }
 }
 
 /// A dependency edge: some operation needs the one numbered `needs`.

@@ -19,7 +19,8 @@ extension HTTPFields {
             guard tags.contains(where: { LocalETag($0) != nil }) else { continue }
             let replaced = tags.compactMap { tag -> EntityTag? in
                 guard let local = LocalETag(tag) else { return tag }
-                return real(local).flatMap { name == .ifMatch && !$0.isStrong ? nil : $0 }
+                // A client that writes tags without quotes expects to be understood so.
+                return real(local).flatMap { name == .ifMatch && !$0.isStrong ? nil : tag.isStrong || tag.isWeak ? $0 : EntityTag($0.bare) }
             }
             let isKept = name == .ifMatch ? replaced.count == tags.count : !replaced.isEmpty
             fields[name] = isKept ? replaced.map(\.fieldValue).joined(separator: ", ") : nil

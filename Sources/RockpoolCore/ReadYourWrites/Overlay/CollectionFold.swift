@@ -77,7 +77,7 @@ private struct CollectionFolding {
             return result.note(item, isDirty: item.isDirty)
         }
         let fit = query.fit(object)
-        items[place] = fit == .no ? nil : object
+        items[place] = fit == .no ? nil : item.isLocal ? LocalVersions(shape).marked(object, after: item.last) : object
         result.note(item, isDirty: item.isDirty || fit == .unknown)
     }
 

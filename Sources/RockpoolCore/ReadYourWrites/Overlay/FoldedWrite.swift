@@ -26,6 +26,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var isDelivered: Bool
     /// True for a create that was sent without an answer: the upstream may have the item, under an id of its own.
     package var mayBeShown = false
+    /// True if the body could not be read: what the write does is unknown.
+    package var isUnreadable = false
     /// True if it addresses the collection itself and creates nothing.
     package var isCollectionWide = false
     /// True if it removes every item of the collection.

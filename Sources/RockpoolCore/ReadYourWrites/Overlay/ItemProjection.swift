@@ -15,6 +15,8 @@ struct ItemProjection {
     private(set) var isDirty = false
     /// True if a create produced the current state.
     private(set) var isNew = false
+    /// True if a write in the current state is not delivered: its version is a local one.
+    private(set) var isLocal = false
     /// The sequence of the last write that was folded in; 0 before the first.
     private(set) var last: Int64 = 0
     /// The number of writes folded in.
@@ -55,6 +57,7 @@ struct ItemProjection {
         case (.unknown, .absent) where write.action != nil: break
         case (.merge, .unknown), (.patch, .unknown), (.unknown, _): isDirty = true
         }
+        isLocal = isLocal || !write.isDelivered
         last = max(last, write.sequence)
         count += 1
     }

@@ -34,6 +34,6 @@ package struct LocalCondition: Hashable, Sendable {
         let local = named.compactMap { LocalETag($0) }
         if let lastPending { return local.contains { $0.sequence >= lastPending } }
         guard local.isEmpty, !tags.isEmpty else { return nil }
-        return named.contains { tag in tags.contains(where: tag.matchesWeakly) }
+        return named.contains { tag in tags.contains(where: tag.names) }
     }
 }

@@ -7,6 +7,8 @@ struct RepresentationShape {
     let envelope: JSONPointer
     /// The id within the object.
     let id: JSONPointer
+    /// The version within the object; nil where the resource is versioned by its ETag.
+    let version: JSONPointer?
     /// The time of the last change within the object.
     let updatedAt: JSONPointer?
     /// Members that only the upstream writes: the id, the version, and the times it changes.
@@ -18,6 +20,7 @@ struct RepresentationShape {
         items = JSONPointer(resource.items) ?? JSONPointer(tokens: [])
         envelope = JSONPointer(resource.envelope) ?? JSONPointer(tokens: [])
         id = JSONPointer(resource.id) ?? JSONPointer(tokens: ["id"])
+        version = resource.versionPlace
         updatedAt = resource.updatedAt.flatMap { JSONPointer($0) }
         // `etag` is not a pointer, so an ETag as version keeps no member.
         let texts = [resource.version, resource.updatedAt, resource.delta?.cursor].compactMap(\.self)
@@ -72,4 +75,9 @@ extension JSONPointer {
             if ancestor.set(nested, in: &value) { return }
         }
     }
+}
+
+extension Resource {
+    /// The pointer of the version within the object; nil where the version is its ETag.
+    var versionPlace: JSONPointer? { version == "etag" ? nil : JSONPointer(version) }
 }

@@ -30,7 +30,7 @@ enum WriteEffect: Hashable {
             // The copy shows the effect of a delivered action, or is marked as lacking it.
             self = write.isDelivered ? .nothing : .unknown
         } else {
-            self = Self.requested(write, shape: shape) ?? .unknown
+            self = write.isUnreadable ? .unknown : Self.requested(write, shape: shape) ?? .unknown
         }
     }
 

@@ -18,6 +18,11 @@ final class FileOverlay: Sendable {
         var listed: Set<FilePath> = []
         /// Paths that a client was told are not there, and when.
         var missing: [MissingFile: Timestamp] = [:]
+        /// Open writes that reads do not include.
+        var unshown = UnshownWrites()
+
+        /// True if no read has to include a write, or to show that it lacks one.
+        var isEmpty: Bool { open.isEmpty && delivered.isEmpty && unshown.isEmpty }
 
         /// - Returns: true if it was not open before.
         mutating func open(_ write: FileWrite) -> Bool {
@@ -77,7 +82,9 @@ final class FileOverlay: Sendable {
     /// Records the current state of an operation.
     /// - Returns: true if reads of a path must include a write that they did not include before.
     func note(_ operation: QueuedWrite) -> Bool {
-        guard operation.collection == nil, var write = FileWrite(operation.request) else { return false }
+        guard operation.collection == nil else { return false }
+        let isNews = noteUnshown(operation)
+        guard var write = FileWrite(operation.request) else { return isNews }
         (write.sequence, write.operation, write.principal) = (operation.sequence, operation.id, operation.principal)
         (write.length, write.at) = (operation.body.length, operation.acceptedAt)
         return upstreams.withLock { upstreams in
@@ -93,6 +100,22 @@ final class FileOverlay: Sendable {
                 upstreams[operation.upstream, default: Writes()].keep(write)
             }
             return false
+        }
+    }
+
+    /// Records which copies lack the effect of an operation.
+    private func noteUnshown(_ operation: QueuedWrite) -> Bool {
+        let write = FileWrite(operation.request)
+        let paths = Set(write.map { [$0.path, $0.created].compactMap(\.self) } ?? [FilePath(operation.request.target)])
+        return upstreams.withLock { upstreams in
+            switch operation.state {
+            case .pending, .inflight, .uncertain, .conflicted, .parked:
+                return upstreams[operation.upstream, default: Writes()].unshown.open(
+                    operation.sequence, at: paths, isFolded: write != nil, principal: operation.principal)
+            case .dead, .cancelled, .superseded, .delivered:
+                upstreams[operation.upstream]?.unshown.close(operation.sequence, at: paths, principal: operation.principal)
+                return false
+            }
         }
     }
 
@@ -168,9 +191,29 @@ final class FileOverlay: Sendable {
         }?.key.path
     }
 
+    /// True if reads of the path may have to include a write, or to show that they lack one.
+    func covers(upstream: String, path: @autoclosure () -> FilePath) -> Bool {
+        upstreams.withLock { upstreams in
+            guard let writes = upstreams[upstream], !writes.isEmpty else { return false }
+            let path = path()
+            return writes.cover(path) || writes.unshown.cover(path)
+        }
+    }
+
     /// True if reads of the path may have to include a write.
-    func covers(upstream: String, path: FilePath) -> Bool {
-        upstreams.withLock { $0[upstream]?.cover(path) ?? false }
+    func folds(upstream: String, path: FilePath) -> Bool { upstreams.withLock { $0[upstream]?.cover(path) ?? false } }
+
+    /// True if a copy of what a read asks for lacks the effect of an open write of its client: one below the path, or one to it that is not
+    /// folded in.
+    func lacksWrite(_ request: RequestHead, upstream: String, principal: String?) -> Bool {
+        let (path, hasQuery) = (FilePath(request.target), request.target.contains("?"))
+        return upstreams.withLock { $0[upstream]?.unshown.concern(path, of: principal, hasQuery: hasQuery) ?? false }
+    }
+
+    /// True if an open write with an unknown effect changes the file after `write`.
+    func isChanged(after write: FileWrite, upstream: String) -> Bool {
+        let sequence = write.isDelivered ? 0 : write.sequence
+        return upstreams.withLock { $0[upstream]?.unshown.follow(sequence, at: write.path, of: write.principal) ?? false }
     }
 
     /// True if there are any writes.
@@ -189,11 +232,11 @@ final class FileOverlay: Sendable {
         }
     }
 
-    /// Returns the public ids of the open writes that must be sent before this one.
+    /// Returns the public ids of the open writes that must be sent before this one: of those that wait for each other, the last.
     func prerequisites(of write: FileWrite, upstream: String, principal: String?) -> [String] {
-        upstreams.withLock { upstreams in
-            let open = upstreams[upstream]?.open.values.filter { $0.principal == principal && write.mustFollow($0) } ?? []
-            return open.sorted { $0.sequence < $1.sequence }.map(\.operation)
+        let earlier = upstreams.withLock { upstreams in
+            upstreams[upstream]?.open.values.filter { $0.principal == principal && write.mustFollow($0) } ?? []
         }
+        return FileWrite.nearest(of: earlier.sorted { $0.sequence < $1.sequence }).map(\.operation)
     }
 }

@@ -1,4 +1,5 @@
 // Publishes changes of the outbox to the replayer, the overlay and the event listeners.
+import HTTPTypes
 import Logging
 package import RockpoolCore
 import RockpoolStore
@@ -17,6 +18,8 @@ package final class OutboxNotifier: Sendable {
     let inbox = ReplayInbox()
     /// Writes that reads must still include.
     let overlay = WriteOverlay()
+    /// What upstreams answer to writes.
+    let replies: LearnedReplies
     /// Lanes that wait for an attempt that may still execute.
     let laneHolds = LaneHolds()
     /// Lanes whose last delivery is not yet in the copies.
@@ -40,6 +43,7 @@ package final class OutboxNotifier: Sendable {
         self.active = active
         self.now = now
         log = OutboxLog(logger: logger, now: now)
+        replies = LearnedReplies(data: data, logger: logger)
     }
 }
 
@@ -50,7 +54,7 @@ extension OutboxNotifier {
         overlay.load(try await data.deliveredEntities(since: now() - active.retention.delivered))
         overlay.load(try await withLengths(data.deliveredFiles(since: now() - active.retention.delivered)))
         for operation in try await withLengths(data.openFiles()) { _ = overlay.note(operation) }
-        try await data.reduceOpen(into: ()) { [overlay] _, operation, entityID in _ = overlay.note(operation, entityID: entityID) }
+        try await data.reduceOpen(into: ()) { [overlay] _, operation, entityID, _ in _ = overlay.note(operation, entityID: entityID) }
     }
 
     /// Returns the operations, those that write a file with their bodies, whose lengths listings show.
@@ -80,10 +84,35 @@ extension OutboxNotifier {
     func flush(except kept: [Int64]) async throws -> Int {
         let count = try await data.makeAllDue(except: kept, now: now())
         for operation in try await data.openOperations() where operation.state == .pending {
-            inbox.put(.changed(OperationSummary(operation)))
+            inbox.put(.changed(active.summary(of: operation)))
         }
         events.wake()
         return count
+    }
+
+    /// Tells the replayer of a live write that took effect, where its route pauses after a mass refusal.
+    func noteEffect(of write: QueuedWriteDraft) {
+        if pauses.routes[write.upstream] == nil { return }
+        var summary = write.summary(now: now())
+        active.routes.complete(&summary, target: write.request.target)
+        guard pauses.pause(of: summary) != nil else { return }
+        inbox.put(
+            .answered(upstream: summary.upstream, route: summary.watchedRoute, client: summary.client, .effect, sequence: nil))
+        events.wake()
+    }
+
+    /// Ends the pauses of an upstream's routes: a person has their writes sent.
+    func overrule(_ upstream: String) {
+        guard pauses.routes[upstream] != nil else { return }
+        inbox.put(.overruled(upstream: upstream))
+        events.wake()
+    }
+
+    /// Has one operation sent although its route pauses. Call it after `tell`.
+    func urge(_ operation: QueuedWrite) {
+        guard pauses.routes[operation.upstream] != nil else { return }
+        inbox.put(.urged(sequence: operation.sequence))
+        events.wake()
     }
 
     /// Ends the pause that an upstream demands.
@@ -105,7 +134,7 @@ extension OutboxNotifier {
     package func tell(_ operation: QueuedWrite, toReplayer: Bool = true) {
         let told = toldCount.add(1, ordering: .relaxed).newValue
         if told.isMultiple(of: FreedMemory.manyWrites) { FreedMemory.process.muchWasFreed() }
-        if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
+        if toReplayer { inbox.put(.changed(active.summary(of: operation))) }
         if overlay.note(operation) { cache.forgetHot() }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }
         if measures.note(operation) { log.note(operation) }
@@ -125,4 +154,9 @@ final class ReplayInbox: Sendable {
             return events
         }
     }
+}
+
+extension ActiveConfiguration {
+    /// The summary of an operation, with the route that the configuration gives it.
+    func summary(of operation: QueuedWrite) -> OperationSummary { routes.summary(of: operation) }
 }

@@ -1,16 +1,68 @@
-// The pauses that upstreams demand by 429 and 503, as the replayer keeps them (docs/outbox.md#gate).
+// The pauses of upstreams and of their routes, as the replayer keeps them (docs/outbox.md#gate, docs/outbox.md#mass-refusal).
 import RockpoolCore
 import Synchronization
 
-/// The end of the pause of each upstream.
+/// The end of the pause that each upstream demands by 429 or 503, and the routes that pause after mass refusals.
 final class UpstreamPauses: Sendable {
-    private let ends = Mutex<[String: Timestamp]>([:])
+    private struct State {
+        var ends: [String: Timestamp] = [:]
+        var routes: [String: [RoutePause]] = [:]
+        /// Pauses that no notice has named yet.
+        var unnamed: [PausedRoute] = []
+
+        var pausedRoutes: [PausedRoute] {
+            routes.sorted { $0.key < $1.key }.flatMap { upstream, pauses in
+                pauses.sorted { $0.route < $1.route }.map { PausedRoute(upstream: upstream, pause: $0) }
+            }
+        }
+    }
+
+    /// The pause of a route of one upstream.
+    struct PausedRoute: Hashable, Sendable {
+        var upstream: String
+        var pause: RoutePause
+
+        func isSame(as other: PausedRoute) -> Bool {
+            upstream == other.upstream && pause.route == other.pause.route && pause.since == other.pause.since
+        }
+    }
+
+    private static let unnamedLimit = 64
+
+    private let state = Mutex(State())
 
     /// Replaces all of them by the replayer's.
-    func replace(by pauses: [String: Timestamp]) { ends.withLock { $0 = pauses } }
+    /// - Returns: the pauses of routes that have begun.
+    func replace(by machine: ReplayMachine) -> [PausedRoute] {
+        let (ends, routes) = (machine.pauses, machine.routePauses)
+        return state.withLock { state in
+            let known = state.pausedRoutes
+            (state.ends, state.routes) = (ends, routes)
+            let begun = state.pausedRoutes.filter { new in !known.contains { $0.isSame(as: new) } }
+            state.unnamed = Array((state.unnamed + begun).suffix(Self.unnamedLimit))
+            return begun
+        }
+    }
 
-    func end(_ upstream: String) { ends.withLock { $0[upstream] = nil } }
+    /// Returns the paused routes, and those whose pause has begun and ended since the last call.
+    func takePausedRoutes() -> [PausedRoute] {
+        state.withLock { state in
+            let current = state.pausedRoutes
+            defer { state.unnamed = [] }
+            return current + state.unnamed.filter { old in !current.contains { $0.isSame(as: old) } }
+        }
+    }
 
-    /// Returns the pauses that have not ended.
-    func current(now: Timestamp) -> [String: Timestamp] { ends.withLock { $0.filter { $0.value > now } } }
+    func end(_ upstream: String) { state.withLock { $0.ends[upstream] = nil } }
+
+    /// Returns the pauses of upstreams that have not ended.
+    func current(now: Timestamp) -> [String: Timestamp] { state.withLock { $0.ends.filter { $0.value > now } } }
+
+    /// The paused routes, by upstream.
+    var routes: [String: [RoutePause]] { state.withLock(\.routes) }
+
+    /// Returns the pause of the route to which an operation belongs; nil without one.
+    func pause(of summary: OperationSummary) -> RoutePause? {
+        state.withLock { $0.routes[summary.upstream]?.first { $0.route == summary.watchedRoute && $0.concerns(summary.client) } }
+    }
 }

@@ -20,7 +20,7 @@ extension OutboxCommands {
         var met = try await encounter(of: operation, conflict: conflict)
         if case .shown(let theirs, let skew) = await outbound.look(at: conflict.path, of: operation, like: met.request, upstream: upstream)
         {
-            (met.theirs, met.clockSkew) = (theirs, skew)
+            (met.theirs, met.clockSkew, met.readAt) = (theirs, skew, now() + skew)
         }
         let verdict: ConflictVerdict
         do { verdict = try met.resolved(by: resolution, merged: merged, seen: conflict.theirs) } catch { throw Problem(error) }

@@ -21,7 +21,10 @@ extension OutboxCommands {
     /// - Throws: `DataStoreError`.
     package func flush(anyway: Bool = false) async throws -> FlushReport {
         let pending = try await data.openOperations().filter { $0.state == .pending }
-        if anyway { for upstream in Set(pending.map(\.upstream)) { notifier.resume(upstream) } }
+        for upstream in Set(pending.map(\.upstream)) {
+            notifier.overrule(upstream)
+            if anyway { notifier.resume(upstream) }
+        }
         let moment = now()
         let held = anyway ? [] : RetryHold.among(pending, pauses: notifier.pauses.current(now: moment), now: moment)
         let kept = anyway ? [] : pending.filter { $0.waitsForRetryAfter(now: moment) }.map(\.sequence)

@@ -3,7 +3,7 @@
 import HTTPTypes
 import NIOCore
 package import RockpoolCore
-import RockpoolStore
+package import RockpoolStore
 
 extension OutboxCommands {
     /// Retries, cancels or discards one operation.
@@ -26,29 +26,34 @@ extension OutboxCommands {
             if state == .cancelled, let reason {
                 moved = try await data.giveUp(id: id, reason: reason, from: steering.allowedFrom, withTree: withTree, now: now())
             } else {
-                moved = [
-                    try await data.transition(
-                        id: id, to: state, reason: reason, nextAttemptAt: now(), from: steering.allowedFrom, now: now())
-                ]
+                moved = [try await data.retry(id: id, from: steering.allowedFrom, now: now())]
             }
             for operation in moved { notifier.tell(operation) }
+            if steering == .retry { moved.forEach(notifier.urge) }
             return OutboxCommandResult(operation: moved[0], warning: warning)
         }
     }
 
-    /// Retries every operation of a lane except uncertain ones, which need a decision each.
+    /// Retries what a selection names, except uncertain operations, which need a decision each. Pauses after mass refusals end.
     /// - Parameter anyway: true to retry also what `Retry-After` holds back.
     package func retry(
-        lane: String, upstream: String?, anyway: Bool = false
+        _ selection: RetrySelection, anyway: Bool = false
     ) async throws -> (retried: [String], uncertain: [String], held: [RetryHold]) {
         let moment = now()
-        let waiting = try await data.openOperations().filter {
-            $0.state == .pending && $0.lane == lane && upstream.map { [name = $0.upstream] in $0 == name } ?? true
+        let waiting = try await data.openOperations().filter { operation in
+            operation.state == .pending && selection.isWholeLane && operation.lane == selection.lane
+                && selection.upstream.map { $0 == operation.upstream } ?? true
         }
         if anyway { for name in Set(waiting.map(\.upstream)) { notifier.resume(name) } }
         let kept = anyway ? [] : waiting.filter { $0.waitsForRetryAfter(now: moment) }
-        let result = try await data.retry(lane: lane, upstream: upstream, except: Set(kept.map(\.sequence)), now: moment)
-        for id in result.retried { if let operation = try await data.operation(id: id) { notifier.tell(operation) } }
+        let result = try await data.retry(selection, except: Set(kept.map(\.sequence)), now: moment)
+        var upstreams: Set<String> = []
+        for id in result.retried {
+            guard let operation = try await data.operation(id: id) else { continue }
+            notifier.tell(operation)
+            upstreams.insert(operation.upstream)
+        }
+        upstreams.forEach(notifier.overrule)
         let pauses = notifier.pauses.current(now: moment)
         return (result.retried, result.uncertain, anyway ? [] : RetryHold.among(waiting, pauses: pauses, now: moment))
     }
@@ -92,6 +97,42 @@ extension OutboxCommands {
                 throw error
             }
         }
+    }
+
+    /// Makes the counted repeats of a write writes of their own, at the end of its lane (docs/outbox.md#repeats).
+    /// - Returns: the new operations; nil when no operation has this id.
+    /// - Throws: a `Problem` 409 if no repeat is counted, 422 if its upstream is not declared any more; `DataStoreError`.
+    package func separateRepeats(of id: String) async throws -> [QueuedWrite]? {
+        guard let operation = try await data.operation(id: id) else { return nil }
+        guard operation.repeats > 0 else { throw Problem(.conflict, detail: "no repeats are counted on it") }
+        guard let upstream = active.routes.upstream(named: operation.upstream) else {
+            throw Problem(.unprocessable, detail: "its upstream \(operation.upstream) is not declared any more")
+        }
+        return try await problems {
+            var made: [QueuedWrite] = []
+            while let new = try await data.separate(copy(of: operation, at: upstream), from: id) {
+                notifier.tell(new)
+                made.append(new)
+            }
+            events.tell(.operation(id: id, state: operation.state))
+            return made
+        }
+    }
+
+    /// The same write with an id, a key and, for a create, a local id of its own.
+    private func copy(of operation: QueuedWrite, at upstream: Upstream) -> QueuedWriteDraft {
+        var request = operation.request
+        request.fields[.rockpoolRepeat] = nil
+        var copy = QueuedWriteDraft(
+            id: UUIDv7.make(at: now()), request: request, body: operation.body, upstream: operation.upstream, entity: operation.entity,
+            lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()), principal: operation.principal, priority: operation.priority,
+            expiresAt: operation.expiresAt)
+        (copy.collection, copy.entityID) = (operation.collection, operation.entityID)
+        guard operation.localID != nil, let collection = operation.collection else { return copy }
+        let id = LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        (copy.localID, copy.entityID, copy.entity) = (id, id.text, "\(collection)/\(id.text)")
+        copy.lane = Lane.name(upstream: upstream.name, entity: copy.entity, order: upstream.order, principal: operation.principal)
+        return copy
     }
 
     private func allowed(

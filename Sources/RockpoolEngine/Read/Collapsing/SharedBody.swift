@@ -19,6 +19,8 @@ final class SharedBody: Sendable {
         let givenUp: @Sendable (CacheWriter) -> Void
         /// The store is not changed any more for this body.
         let ended: @Sendable () -> Void
+        /// Reads along, before the copy gets the bytes.
+        var watch: EchoWatch?
     }
 
     private struct State {
@@ -35,6 +37,9 @@ final class SharedBody: Sendable {
         }
     }
 
+    /// Number of bytes held for slower readers, unless the client that has caused the fetch has more in memory than it may.
+    private static let windowLimit = Int.mib(1)
+
     private let source: BodyPipe
     /// Length of the whole body; nil if not announced.
     private let length: Int64?
@@ -50,8 +55,10 @@ final class SharedBody: Sendable {
         self.writer = writer
         self.storing = storing
         self.logger = logger
-        state = Mutex(State(window: SharedBodyWindow(prefix: prefix)))
+        state = Mutex(State(window: SharedBodyWindow(limit: Self.windowLimit, prefix: prefix)))
     }
+
+    deinit { source.budget.change(by: -state.withLock(\.window.held)) }
 
     /// Returns a reader that starts at `offset`; nil if the bytes there are no longer available or the body has failed.
     /// - Parameter offset: Position of bytes received, or still expected.
@@ -139,8 +146,10 @@ final class SharedBody: Sendable {
     @discardableResult
     private func change<T>(_ body: (inout SharedBodyWindow) -> T) -> T {
         let (result, waiting) = state.withLock { state in
-            let before = state.window.version
+            let (before, held) = (state.window.version, state.window.held)
+            state.window.limit = source.budget.isExceeded ? SharedBudget.Share.least : Self.windowLimit
             let result = body(&state.window)
+            if state.window.held != held { source.budget.change(by: state.window.held - held) }
             guard state.window.version != before else { return (result, [CheckedContinuation<Void, Never>]()) }
             defer { state.waiting = [] }
             return (result, state.waiting)
@@ -224,6 +233,7 @@ final class SharedBody: Sendable {
     /// Appends the chunk to the copy and returns true on success. If writing fails, the copy is given up and the response continues.
     private func copy(_ chunk: ByteBuffer) async -> Bool {
         guard state.withLock(\.isStoring) else { return false }
+        storing.watch?.read(chunk)
         do {
             if try await writer.append(chunk) { return true }
         } catch {

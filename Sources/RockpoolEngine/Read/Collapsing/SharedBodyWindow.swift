@@ -39,7 +39,9 @@ struct SharedBodyWindow {
     }
 
     /// Number of bytes held for slower readers. Beyond it they read from the copy; if the copy is incomplete, the faster readers wait.
-    let limit: Int
+    var limit: Int
+    /// Number of bytes in memory.
+    var held: Int { Int(clamping: end - start) }
     /// Number of bytes received, including a prefix.
     private(set) var end: Int64
     private(set) var ending: Ending?

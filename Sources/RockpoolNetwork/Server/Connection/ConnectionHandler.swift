@@ -19,6 +19,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     let service: ConnectionService
     /// Nil for a stream, because its connection is counted once.
     let open: OpenConnection?
+    /// The client of a stream.
+    private let streamAccount: ClientAccount?
     let wire: ReplyWire
     /// The unsent bytes of all streams of a stream's client.
     private let backlog: StreamBacklog?
@@ -27,6 +29,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     var current: CurrentExchange?
     var timer: DeadlineTimer
     private var writeProgress: WriteProgress
+    /// The place of replies that were sent at once, while the client does not take them.
+    private var untaken: ExchangePlace?
+    /// The place of a relayed request that takes the full path.
+    var kept: ExchangePlace?
     private var parseFailure: Refusal?
     var requests: Int
     /// True if the client is on this machine; nil before the first request.
@@ -50,11 +56,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
 
     /// - Parameters:
     ///   - past: of a connection that has rested.
+    ///   - account: the client of a stream.
     ///   - plain: the request of a stream, if it is a plain one.
     init(
         service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, past: RestingConnections.Past? = nil,
-        backlog: StreamBacklog? = nil, plain: PlainCopy? = nil
+        backlog: StreamBacklog? = nil, account: ClientAccount? = nil, plain: PlainCopy? = nil
     ) {
+        streamAccount = account
         requests = past?.requests ?? 0
         (self.service, self.open, self.wire, self.backlog, arriving) = (service, open, wire, backlog, plain)
         timer = DeadlineTimer(
@@ -112,7 +120,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         writeProgress.restart(on: context.channel)
-        if context.channel.isWritable, current == nil, !isLeaving { open?.noteIdle(since: .now()) }
+        if context.channel.isWritable {
+            untaken = nil
+            if current == nil, !isLeaving { open?.noteIdle(since: .now()) }
+        }
         enter(context.channel.isWritable ? phaseBesideWriting : .writing, context: context)
         context.fireChannelWritabilityChanged()
     }
@@ -174,7 +185,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     func isIdleAgain(context: ChannelHandlerContext) {
         let now = NIODeadline.now()
         // A client that is still receiving its reply is not idle.
-        if context.channel.isWritable { open?.noteIdle(since: now) } else { open?.noteWork() }
+        if context.channel.isWritable {
+            open?.noteIdle(since: now)
+        } else if untaken == nil {
+            do throws(Refusal) { untaken = try place(.request) } catch { return context.close(promise: nil) }
+        }
         if timer.phase != .writing { timer.enter(.idle, now: now) }
     }
 
@@ -234,9 +249,23 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         }
     }
 
+    /// The client, as the limits tell clients apart.
+    private var account: ClientAccount? { open?.account ?? streamAccount }
+    var client: ClientID? { account?.client }
+
+    /// Returns the place of something that begins on this connection; nil for a stream, which has one.
+    ///
+    /// Throws `Refusal` where its client has as much under way as it may.
+    func place(_ kind: ExchangePlace.Kind) throws(Refusal) -> ExchangePlace? {
+        if let kept {
+            self.kept = nil
+            return kept
+        }
+        return try open?.place(kind)
+    }
+
     private func begin(_ head: HTTPRequestHead, context: ChannelHandlerContext) {
         requests += 1
-        open?.noteWork()
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
             let admission = service.admission(incoming.fields, on: context.channel, wire: wire)
@@ -255,13 +284,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 passage?.represent(&request)
                 if incoming.wantsWebSocket {
                     guard case .open(let check) = admission else {
-                        return tunnel.upgrade(request, incoming: incoming, context: context)
+                        return try tunnel.upgrade(request, incoming: incoming, context: context)
                     }
-                    return tunnel.admit(incoming, by: check, context: context) { [tunnel, request] context in
-                        tunnel.upgrade(request, incoming: incoming, context: context)
+                    return tunnel.admit(incoming, by: check, context: context) { [tunnel, request] context throws(Refusal) in
+                        try tunnel.upgrade(request, incoming: incoming, context: context)
                     }
                 }
+                let place = try place(.request)
                 start(request, incoming: incoming, passage: passage, admission: admission, context: context)
+                current?.place = place
             }
         } catch {
             refuse(error, isHead: head.method == .HEAD, context: context)
@@ -271,7 +302,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private func start(
         _ request: RequestHead, incoming: IncomingHead, passage: GatewayPassage?, admission: ProxyAdmission, context: ChannelHandlerContext
     ) {
-        let body = incoming.framing == .none ? nil : BodyPipe()
+        let account = account
+        let body = incoming.framing == .none ? nil : BodyPipe(budget: account?.memory ?? .own)
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
         let number = requests
         current = CurrentExchange(
@@ -284,12 +316,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         var exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length,
             client: passage?.client(at: service.resolution.listener) ?? service.resolution.listener,
-            isLocalClient: isClientLocal(context.channel),
+            isLocalClient: isClientLocal(context.channel), account: account,
             interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
         exchange.gateway = passage?.address
+        if !request.method.isSafe { exchange.clientAddress = context.channel.remoteAddress?.ipAddress ?? "" }
         if wire != .stream { (exchange.plain, exchange.plainWrite, exchange.early) = (arriving, arrivingWrite, early) }
         arrivingWrite = nil
         exchange.needsFreshConnection = wasLost
@@ -300,7 +333,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         let received = exchange
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
-            keepsAlive: keepsAlive, backlog: backlog)
+            keepsAlive: keepsAlive, backlog: backlog, sent: SentBytes(in: wire == .stream ? nil : account?.memory))
         let engine = service.engine
         let plain = arriving
         current?.task = Task(executorPreference: executor) {
@@ -375,6 +408,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     /// could discard the reply (RFC 9112 §9.6).
     func closeAfterReply(context: ChannelHandlerContext) {
         isLeaving = true
+        // It may be closed for another connection meanwhile.
+        open?.noteIdle(since: .now())
         waiting.removeAll()
         if wire == .stream { return endStream(context: context) }
         if isInputClosed { return closeOnceFlushed(context: context) }

@@ -20,6 +20,8 @@ struct CurrentExchange {
     /// True after the final reply has begun: no interim response may follow.
     var hasReplied = false
     var task: Task<Void, Never>?
+    /// Its place among the exchanges under way; nil for a stream, whose connection keeps it.
+    var place: ExchangePlace?
 
     init(number: Int, body: BodyPipe?, expectsContinue: Bool, isOldClient: Bool, framing: Framing = .none) {
         self.number = number
@@ -30,8 +32,9 @@ struct CurrentExchange {
     }
 
     /// The exchange of a request without a body that a relay answers.
-    init(relayed number: Int) {
+    init(relayed number: Int, place: ExchangePlace?) {
         self.init(number: number, body: nil, expectsContinue: false, isOldClient: false)
+        self.place = place
         (isRequestEnded, hasReplied, isRelayed) = (true, true, true)
     }
 

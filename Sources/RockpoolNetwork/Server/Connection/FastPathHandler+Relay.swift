@@ -11,11 +11,12 @@ extension FastPathHandler {
                 for: request, in: bytes, at: listener, keepsPath: keepsPath, isLocalClient: connection.isClientLocal(context.channel)),
             let way = pool.take(to: RelayDestination(relay.basis.request), timeout: relay.basis.request.timeouts.connect)
         else { return false }
-        if let first = relay.first, !first.begin() {
+        // The full path refuses it.
+        guard let place = free(), relay.first?.begin() != false else {
             pool.takeBack(way, isUsed: false)
             return false
         }
-        begin(relay, on: way, of: .read(request), in: bytes, context: context)
+        begin(relay, on: way, of: .read(request), at: place, in: bytes, context: context)
         return true
     }
 
@@ -33,7 +34,7 @@ extension FastPathHandler {
             partial = (bytes, context.eventLoop.scheduleTask(deadline: end) { me.value.decodePartial() })
             return true
         }
-        guard write.length == bytes.readableBytes,
+        guard write.length == bytes.readableBytes, let place = free(),
             let relay = engine.relays.relay(
                 of: write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
             let sent = relay.write,
@@ -41,8 +42,13 @@ extension FastPathHandler {
                 to: RelayDestination(relay.basis.request), idleAtMost: sent.isRepeatable ? nil : RelayedWrite.quiet,
                 timeout: sent.isRepeatable || sent.isFollowing ? relay.basis.request.timeouts.connect : nil)
         else { return false }
-        begin(relay, on: way, of: .write(write), in: bytes, context: context)
+        begin(relay, on: way, of: .write(write), at: place, in: bytes, context: context)
         return true
+    }
+
+    /// The place of an exchange; nil if its client has as much under way as it may.
+    private func free() -> ExchangePlace?? {
+        do throws(Refusal) { return .some(try connection.place(.request)) } catch { return nil }
     }
 
     /// The time after which a slow body takes the full path, where its rate is watched.
@@ -62,12 +68,12 @@ extension FastPathHandler {
     }
 
     private func begin(
-        _ relay: Relay, on way: RelayConnection, of request: RelayedRequest.Form, in bytes: ByteBuffer, context: ChannelHandlerContext
+        _ relay: Relay, on way: RelayConnection, of request: RelayedRequest.Form, at place: ExchangePlace?, in bytes: ByteBuffer,
+        context: ChannelHandlerContext
     ) {
         partialEnd = nil
         connection.requests += 1
-        connection.open?.noteWork()
-        connection.current = CurrentExchange(relayed: connection.requests)
+        connection.current = CurrentExchange(relayed: connection.requests, place: place)
         connection.enter(.answering, context: context)
         let exchange = RelayedExchange(relay, on: way, for: self, relays: engine.relays, executor: pool.executor)
         relayed = RelayedRequest(number: connection.requests, bytes: bytes, form: request, exchange: exchange)
@@ -134,7 +140,7 @@ extension FastPathHandler: RelayClient {
         guard let relayed, let context else { return }
         self.relayed = nil
         connection.requests -= 1
-        connection.current = nil
+        (connection.kept, connection.current) = (connection.current?.place, nil)
         connection.timer.enter(.idle)
         (connection.early, connection.wasLost) = (early, early.isTaken)
         switch relayed.form {

@@ -36,26 +36,31 @@ enum HTTP2Connection {
         let closing = NIOHTTP2ServerConnectionManagementHandler(
             eventLoop: channel.eventLoop,
             configuration: .init(maxIdleTime: nil, maxAge: nil, maxGraceTime: nil, keepalive: nil))
-        let backlog = StreamBacklog(patience: min(patience, .milliseconds(service.timeouts.idle.milliseconds / 6)))
+        let backlog = StreamBacklog(
+            patience: min(patience, .milliseconds(service.timeouts.idle.milliseconds / 6)), budget: open?.account?.memory ?? .own)
         let count = StreamCount(service: service, open: open, backlog: backlog)
         let fastPath = HTTP2FastPathHandler(service: service, count: count, scheme: scheme, on: channel.eventLoop)
         let arrivals = NIOLoopBound(fastPath, eventLoop: channel.eventLoop)
+        let reading = NIOLoopBound(
+            ConnectionWindow(target: 4 * window, memory: { open?.account?.memory }), eventLoop: channel.eventLoop)
         // A stream is writable while it has nothing unsent (to within two bytes: both marks are exclusive).
         let streams = HTTP2StreamMultiplexer(
             mode: .server, channel: channel, targetWindowSize: window, outboundBufferSizeHighWatermark: 2,
             outboundBufferSizeLowWatermark: 1
         ) { stream in
             stream.eventLoop.makeCompletedFuture {
+                let gate = StreamGate(backlog, scheme: scheme) { count, stream in reading.value.delivered(count, on: stream) }
                 try stream.pipeline.syncOperations.addHandlers([
-                    StreamGate(backlog, scheme: scheme), HTTP2FramePayloadToHTTP1ServerCodec(),
+                    gate, HTTP2FramePayloadToHTTP1ServerCodec(),
                     ConnectionHandler(
-                        service: service, open: nil, wire: .stream, backlog: backlog, plain: arrivals.value.takeArriving()),
+                        service: service, open: nil, wire: .stream, backlog: backlog, account: open?.account,
+                        plain: arrivals.value.takeArriving()),
                 ])
             }
         }
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(LingeringClose(), position: .first)
         if scheme == .https { try pipeline.addHandler(RecordBatch()) }
-        try pipeline.addHandlers([frames, fastPath, count, ConnectionWindow(target: 4 * window), streams, closing])
+        try pipeline.addHandlers([frames, fastPath, count, reading.value, streams, closing])
     }
 }

@@ -61,7 +61,16 @@ final class HTTP2FastPathHandler: ChannelDuplexHandler {
         {
             return
         }
+        if case .headers = frame.payload, !count.admits(frame.streamID) { return refuse(frame.streamID, context: context) }
         context.fireChannelRead(data)
+    }
+
+    /// Resets a stream of which nothing was processed: its client may send the request again (RFC 9113 §8.7).
+    private func refuse(_ stream: HTTP2StreamID, context: ChannelHandlerContext) {
+        arriving = nil
+        answered.insert(stream)
+        hasUnflushed = true
+        context.write(wrapOutboundOut(HTTP2Frame(streamID: stream, payload: .rstStream(.refusedStream))), promise: nil)
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {

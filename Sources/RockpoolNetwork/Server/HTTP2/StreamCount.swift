@@ -17,6 +17,9 @@ final class StreamCount: ChannelInboundHandler {
     private let connection: OpenConnection?
     private let backlog: StreamBacklog
     private var streams: Set<HTTP2StreamID> = []
+    /// The places of the streams among the exchanges under way, and of their connection among the busy ones.
+    private var places: [HTTP2StreamID: ExchangePlace] = [:]
+    private var place: ExchangePlace?
     private var open: Int { streams.count }
     private var total = 0
     private var isEnding = false
@@ -45,12 +48,30 @@ final class StreamCount: ChannelInboundHandler {
         timer?.cancel()
         watch?.cancel()
         self.context = nil
+        (places, place) = ([:], nil)
         // Streams that end with their connection report no `closed`.
         FreedMemory.process.ended(open, on: context.eventLoop)
     }
 
     /// True if a request may be answered without a channel of its own.
     func mayAnswer(on channel: any Channel) -> Bool { !isEnding && total + 1 < limit && channel.isWritable }
+
+    /// Takes the place of a stream among the exchanges under way.
+    /// - Returns: false if it is a new one, and its client has as much under way as it may: then it is refused.
+    func admits(_ stream: HTTP2StreamID) -> Bool {
+        guard let connection, let account = connection.account, !streams.contains(stream), total + 1 < limit else { return true }
+        if place == nil { place = account.begin(.streams, on: connection) }
+        guard place != nil, let own = account.begin(.stream, on: connection) else {
+            total += 1
+            leave()
+            return false
+        }
+        places[stream] = own
+        return true
+    }
+
+    /// The connection is not busy while no stream has a place.
+    private func leave() { if places.isEmpty { place = nil } }
 
     /// Counts a request that was answered without a channel of its own.
     func answeredOne() { total += 1 }
@@ -92,6 +113,7 @@ final class StreamCount: ChannelInboundHandler {
         switch event {
         case let event as NIOHTTP2StreamCreatedEvent: opened(event.streamID)
         case let event as StreamClosedEvent:
+            if places.removeValue(forKey: event.streamID) != nil { leave() }
             // A stream that was refused with its first frame is unknown to all handlers.
             guard streams.remove(event.streamID) != nil else { return }
             closed()

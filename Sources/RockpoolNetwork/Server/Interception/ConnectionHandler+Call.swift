@@ -9,9 +9,11 @@ import RockpoolEngine
 extension ConnectionHandler {
     /// Ends the connection before anything of a call is processed, so that its client repeats the call on a new connection, which is not
     /// decrypted (RFC 9113 §6.8): calls with trailers and streams in both directions need the host's own connection.
-    /// - Returns: False for any other request, and while the host cannot be reached: then the call is answered here.
+    /// - Returns: False for any other request, for a declared upstream, which no request may take out of decryption, and while the host
+    ///   cannot be reached: then the call is answered here.
     func leavesToTunnel(_ incoming: IncomingHead, context: ChannelHandlerContext) -> Bool {
         guard wire == .stream, case .intercepted(let origin) = service.resolution.role, RemoteCall.isMade(by: incoming.fields),
+            service.engine.configuration.interception(host: origin.host, port: origin.port).yields,
             service.engine.refusalToConnect(to: origin) == nil, let connection = context.channel.parent,
             let stream = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID)
         else { return false }

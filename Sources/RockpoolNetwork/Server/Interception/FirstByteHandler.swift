@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOTLS
 import RockpoolCore
+import RockpoolEngine
 
 /// Inspects the first byte within a tunnel to a host that is to be decrypted. A handshake is passed to TLS. Anything else, such as `ws://`,
 /// which browsers also send through CONNECT, is forwarded to the host byte by byte: nothing of it can be cached, and closing the tunnel
@@ -20,14 +21,18 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let service: ConnectionService
     private let isLocalClient: Bool
     private let hello: SNIHandler
+    private let open: OpenConnection?
+    /// The place of a tunnel among the exchanges under way.
+    private var place: ExchangePlace?
     /// Bytes that wait for the connection to the host; nil before non-TLS data is detected, and after that connection is open.
     private var held: ByteBuffer?
     private var isInputClosed = false
     private var context: ChannelHandlerContext?
 
     /// - Parameter hello: receives the bytes of a handshake.
-    init(_ hello: SNIHandler, origin: OriginAddress, service: ConnectionService, isLocalClient: Bool) {
+    init(_ hello: SNIHandler, origin: OriginAddress, service: ConnectionService, isLocalClient: Bool, open: OpenConnection?) {
         self.hello = hello
+        self.open = open
         self.origin = origin
         self.service = service
         self.isLocalClient = isLocalClient
@@ -68,8 +73,10 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func dial(context: ChannelHandlerContext) {
+        do throws(Refusal) { place = try open?.place(.tunnel) } catch { return dialed(.failure(error)) }
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        let dialed = service.dialer.connect(host: origin.host, port: origin.port, isLocalClient: isLocalClient, on: context.eventLoop)
+        let dialed = service.dialer.connect(
+            host: origin.host, port: origin.port, isLocalClient: isLocalClient, client: open?.account?.client, on: context.eventLoop)
         dialed.whenComplete { me.value.dialed($0) }
     }
 
@@ -83,7 +90,7 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .success(let peer):
             do {
                 peer.writeAndFlush(held, promise: nil)
-                try Glue.join(context.channel, with: peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
+                try Glue.join(context.channel, with: peer, at: place, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
                 // The peer closed before it was joined.
                 if !peer.isActive { context.close(promise: nil) }

@@ -36,7 +36,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         let handshake = HandshakeHandler(origin: origin, service: service, open: open)
         let me = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
         let hello = SNIHandler { result in me.value.startTLS(on: channel, hello: result) }
-        let first = FirstByteHandler(hello, origin: origin, service: service, isLocalClient: isLocalClient)
+        let first = FirstByteHandler(hello, origin: origin, service: service, isLocalClient: isLocalClient, open: open)
         try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
 

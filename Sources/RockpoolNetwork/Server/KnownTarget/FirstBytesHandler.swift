@@ -14,6 +14,8 @@ final class FirstBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let open: OpenConnection?
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
+    /// The place of a tunnel among the exchanges under way.
+    private var place: ExchangePlace?
     /// Bytes that wait for the connection to the target.
     private var held: ByteBuffer?
     private var isPassing = false
@@ -113,12 +115,15 @@ final class FirstBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func dial(_ host: String, context: ChannelHandlerContext) -> EventLoopFuture<any Channel> {
-        target.service.dialer.connect(host: host, port: target.port, isLocalClient: context.channel.isClientLocal, on: context.eventLoop)
+        do throws(Refusal) { place = try open?.place(.tunnel) } catch { return context.eventLoop.makeFailedFuture(error) }
+        return target.service.dialer.connect(
+            host: host, port: target.port, isLocalClient: context.channel.isClientLocal, client: open?.account?.client,
+            on: context.eventLoop)
     }
 
     private func join(_ peer: any Channel, context: ChannelHandlerContext) -> Bool {
         do {
-            try Glue.join(context.channel, with: peer, idle: target.service.timeouts.tunnel, clientHasEnded: isInputClosed)
+            try Glue.join(context.channel, with: peer, at: place, idle: target.service.timeouts.tunnel, clientHasEnded: isInputClosed)
             return peer.isActive
         } catch {
             peer.close(promise: nil)

@@ -15,6 +15,8 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var talk: SocksTalk
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
+    /// The place of a tunnel among the exchanges under way.
+    private var place: ExchangePlace?
     /// Bytes after the handshake, while the target is dialled.
     private var held: ByteBuffer?
     private var isInputClosed = false
@@ -115,7 +117,6 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func connect(host: String, port: Int, early: [UInt8], context: ChannelHandlerContext) {
         let target = KnownTarget(host: host, port: port, service: service)
         timer?.cancel()
-        open?.noteWork()
         do {
             switch try target.course() {
             case .inspect:
@@ -124,13 +125,17 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 if !early.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: early))) }
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
             case .tunnel:
+                place = try open?.place(.tunnel)
                 held = ByteBuffer(bytes: early)
                 let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-                service.dialer.connect(host: host, port: port, isLocalClient: context.channel.isClientLocal, on: context.eventLoop)
-                    .whenComplete { me.value.dialed($0) }
+                service.dialer.connect(
+                    host: host, port: port, isLocalClient: context.channel.isClientLocal, client: open?.account?.client,
+                    on: context.eventLoop
+                )
+                .whenComplete { me.value.dialed($0) }
             }
         } catch {
-            end(SocksTalk.Reply.notAllowed.bytes, context: context)
+            end(SocksTalk.Reply(error).bytes, context: context)
         }
     }
 
@@ -144,7 +149,7 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .success(let peer):
             do {
                 write(SocksTalk.Reply.succeeded.bytes, context: context)
-                try Glue.join(context.channel, with: peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
+                try Glue.join(context.channel, with: peer, at: place, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
                 self.held = nil
                 // The read that was held back.
                 context.read()
@@ -162,8 +167,8 @@ final class SocksHandler: ChannelDuplexHandler, RemovableChannelHandler {
 extension SocksTalk.Reply {
     /// The reply for a failed connection.
     fileprivate init(_ error: any Error) {
-        if error is Refusal {
-            self = .notAllowed
+        if let refusal = error as? Refusal {
+            self = refusal == .busy ? .failed : .notAllowed
             return
         }
         switch TransferFailure(connecting: error).kind {

@@ -15,12 +15,11 @@ struct TunnelHandover {
     /// `Refusal` for a port that tunnels may not use.
     func connect(host: String, port: Int, context: ChannelHandlerContext) throws(Refusal) {
         let interception = connection.service.engine.configuration.interception(host: host, port: port)
-        let isBypassed = isBypassed(host: host, port: port, mayRefuse: interception.yields, context: context)
-        guard interception.isDecrypted, !isBypassed else {
+        guard interception.isDecrypted, !(interception.yields && isBypassed(host: host, port: port, context: context)) else {
             let target = KnownTarget(host: host, port: port, service: connection.service, mayBeTunnel: true)
             // Some clients open a tunnel for `http://` too.
             guard target.isDeclaredForHTTP, case .inspect = try target.course() else {
-                return openTunnel(host: host, port: port, context: context)
+                return try openTunnel(host: host, port: port, context: context)
             }
             return establish(context: context) { [connection] channel in
                 try channel.pipeline.syncOperations.addHandler(FirstBytesHandler(target, open: connection.open))
@@ -48,12 +47,10 @@ struct TunnelHandover {
 
     /// True if a client at this address has recently called this host by gRPC, or rejected the certificate for it. False while the host
     /// cannot be reached, because a tunnel would fail, and a client that trusts the certificate is served from the store.
-    private func isBypassed(host: String, port: Int, mayRefuse: Bool, context: ChannelHandlerContext) -> Bool {
+    private func isBypassed(host: String, port: Int, context: ChannelHandlerContext) -> Bool {
         let engine = connection.service.engine
         guard engine.refusalToConnect(to: OriginAddress(scheme: .https, host: host, port: port)) == nil else { return false }
-        let client = HandshakeHandler.client(of: context.channel)
-        if engine.untrusting.isCalled(host: host, client: client, at: engine.now()) { return true }
-        return mayRefuse && engine.untrusting.isBypassed(host: host, client: client, at: engine.now())
+        return engine.untrusting.isBypassed(host: host, client: HandshakeHandler.client(of: context.channel), at: engine.now())
     }
 
     private func write(_ bytes: ByteBuffer, context: ChannelHandlerContext) {
@@ -77,16 +74,21 @@ struct TunnelHandover {
         }
     }
 
-    private func openTunnel(host: String, port: Int, context: ChannelHandlerContext) {
+    private func openTunnel(host: String, port: Int, context: ChannelHandlerContext) throws(Refusal) {
+        let place = try connection.place(.tunnel)
         connection.current = CurrentExchange(number: connection.requests, body: nil, expectsContinue: false, isOldClient: false)
+        connection.current?.place = place
         connection.opensTunnel = true
         connection.enter(.answering, context: context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let origin = OriginAddress(scheme: .https, host: host, port: port)
-        connection.service.dialer.connect(host: host, port: port, isLocalClient: context.channel.isClientLocal, on: context.eventLoop)
-            .whenComplete {
-                me.value.tunnelDialed($0, origin: origin)
-            }
+        connection.service.dialer.connect(
+            host: host, port: port, isLocalClient: context.channel.isClientLocal, client: connection.client,
+            on: context.eventLoop
+        )
+        .whenComplete {
+            me.value.tunnelDialed($0, origin: origin)
+        }
     }
 
     private func tunnelDialed(_ result: Result<any Channel, any Error>, origin: OriginAddress) {
@@ -110,13 +112,16 @@ struct TunnelHandover {
             with: connection.service.engine.problem(for: TransferFailure(connecting: error), connectingTo: origin), context: context)
     }
 
-    func upgrade(_ request: RequestHead, incoming: IncomingHead, context: ChannelHandlerContext) {
+    func upgrade(_ request: RequestHead, incoming: IncomingHead, context: ChannelHandlerContext) throws(Refusal) {
+        let place = try connection.place(.tunnel)
         connection.current = CurrentExchange(number: connection.requests, body: nil, expectsContinue: false, isOldClient: false)
+        connection.current?.place = place
         connection.opensTunnel = true
         connection.enter(.answering, context: context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         connection.service.dialer.upgrade(
-            request, original: incoming.fields, isLocalClient: context.channel.isClientLocal, on: context.eventLoop
+            request, original: incoming.fields, isLocalClient: context.channel.isClientLocal, client: connection.client,
+            on: context.eventLoop
         ).whenComplete { me.value.upgraded($0, origin: request.origin) }
     }
 
@@ -142,7 +147,8 @@ struct TunnelHandover {
         let channel = context.channel
         do {
             try Glue.join(
-                channel, with: peer, idle: connection.service.timeouts.tunnel, isOneWay: isOneWay, clientHasEnded: connection.isInputClosed)
+                channel, with: peer, at: connection.current?.place, idle: connection.service.timeouts.tunnel, isOneWay: isOneWay,
+                clientHasEnded: connection.isInputClosed)
             try channel.pipeline.syncOperations.removeRequestDecoder()
             channel.pipeline.syncOperations.removeHandler(connection, promise: nil)
         } catch {

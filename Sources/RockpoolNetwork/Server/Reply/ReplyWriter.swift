@@ -23,7 +23,7 @@ struct ReplyWriter: Sendable {
     let keepsAlive: Bool
     /// The unsent bytes of all streams of a stream's client; nil elsewhere.
     var backlog: StreamBacklog?
-    let sent = SentBytes()
+    var sent = SentBytes()
 
     /// Sends the reply, and reports its end.
     /// - Returns: true if the connection may carry another reply; nil when the reply and the connection broke off.
@@ -130,9 +130,9 @@ struct ReplyWriter: Sendable {
                     buffer = channel.allocator.buffer(capacity: chunk.readableBytes + 16)
                     HeadSerializer.writeChunk(chunk, into: &buffer)
                 }
-                let isBehind = !channel.isWritable
+                let isBehind = !channel.isWritable || sent.isScarce
                 last = channel.writeAndFlush(buffer)
-                sent.add(chunk.readableBytes, when: last)
+                sent.addHeld(chunk.readableBytes, when: last)
                 if isBehind { try await last.get() }
             }
             if isChunked {

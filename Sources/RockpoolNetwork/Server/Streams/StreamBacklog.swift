@@ -6,16 +6,13 @@ import Synchronization
 
 /// The bytes that one client has not received yet. The streams count on the event loop; a reply's writer reads from any thread.
 final class StreamBacklog: Sendable {
-    /// Limit of unsent bytes for all HTTP/2 clients of the process; above it, files are read in the smallest pieces.
-    static let process = BodyPipe.Budget(bytes: .mib(16))
-
     private let state: Mutex<UnsentBytes>
-    private let budget: BodyPipe.Budget
+    private let budget: SharedBudget.Share
 
     /// - Parameters:
     ///   - patience: the longest time a client may receive nothing on any stream.
-    ///   - budget: shared with other connections.
-    init(patience: TimeAmount, budget: BodyPipe.Budget = StreamBacklog.process) {
+    ///   - budget: the client's share of the memory for bodies.
+    init(patience: TimeAmount, budget: SharedBudget.Share = .own) {
         state = Mutex(UnsentBytes(patience: patience))
         self.budget = budget
     }

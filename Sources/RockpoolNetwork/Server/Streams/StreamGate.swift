@@ -15,6 +15,8 @@ final class StreamGate: ChannelDuplexHandler {
     struct StopSending: Sendable {}
 
     let backlog: StreamBacklog
+    /// Called with the number of body bytes that were passed on.
+    private let delivered: (Int, HTTP2StreamID) -> Void
     private let scheme: OriginAddress.Scheme
     /// Bytes of the reply's DATA that the client has not received.
     var waiting = 0
@@ -26,8 +28,12 @@ final class StreamGate: ChannelDuplexHandler {
     /// A request head that is held until the next frame shows whether a body follows.
     private var held: HTTP2Frame.FramePayload.Headers?
 
-    /// - Parameter scheme: the scheme of the connection.
-    init(_ backlog: StreamBacklog, scheme: OriginAddress.Scheme) { (self.backlog, self.scheme) = (backlog, scheme) }
+    /// - Parameters:
+    ///   - scheme: the scheme of the connection.
+    ///   - delivered: called with the number of body bytes that were passed on.
+    init(_ backlog: StreamBacklog, scheme: OriginAddress.Scheme, delivered: @escaping (Int, HTTP2StreamID) -> Void = { _, _ in }) {
+        (self.backlog, self.scheme, self.delivered) = (backlog, scheme, delivered)
+    }
 
     /// After the request only WINDOW_UPDATE frames arrive. They are read at once: queued for a handler that reads no more, a million of
     /// them occupies 24 MB.
@@ -42,7 +48,11 @@ final class StreamGate: ChannelDuplexHandler {
         // The connection's flow control has processed it.
         case .windowUpdate: return
         case .headers(let head): hasEnded = hasEnded || head.endStream
-        case .data(let data): hasEnded = hasEnded || data.endStream
+        case .data(let data):
+            hasEnded = hasEnded || data.endStream
+            if let stream = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID) {
+                delivered(data.data.readableBytes, stream)
+            }
         default: break
         }
         if let held { return decide(held, next: payload, context: context) }

@@ -64,7 +64,7 @@ struct UnsentBytes {
     /// stalled clients cost the least.
     /// - Parameters:
     ///   - taken: bytes of the file that the client has received.
-    ///   - isScarce: true if all connections together exceed the process's budget of unsent bytes.
+    ///   - isScarce: true if the client has more in memory than its share.
     func piece(after taken: Int64, isScarce: Bool) -> Int {
         let share = isScarce || bytes > Self.limit ? Self.least : max(Self.frame, min(Self.most, Self.limit / max(1, streams)))
         return Int(min(Int64(share), max(Int64(Self.least), taken)))

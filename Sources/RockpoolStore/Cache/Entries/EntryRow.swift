@@ -99,6 +99,7 @@ struct EntryRow: Sendable {
         guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 14) }
         let ownWriteAt = try columns.nextIfAny(Int64.self)
         let isIncluded: Bool = try columns.next()
+        response.isHeadOnly = key.isOfHead
         response.ownWrite = ownWriteAt.map { OwnWriteMark(at: Timestamp(milliseconds: $0), isIncluded: isIncluded) }
         return CacheEntry(
             id: id, key: key, response: response, storedAt: storedAt, isPinned: isPinned, bodyHash: Array(hash),

@@ -1,6 +1,7 @@
 // The keys and paths that may be stored, so that a new URL, and a write to it, ask no disk (docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
+import RockpoolCore
 import Synchronization
 
 /// Fingerprints of the keys and of the URLs without query under which entries are stored, four bytes each. What is not among them is not
@@ -11,6 +12,14 @@ final class StoredKeys: Sendable {
     private struct Names {
         var keys: Set<UInt32> = []
         var paths: Set<UInt32> = []
+        /// Those of `paths` under which URLs with another spelling of them are stored.
+        var spelled: Set<UInt32> = []
+
+        mutating func add(_ url: String) {
+            let path = StoredKeys.fingerprint(ofPath: url)
+            paths.insert(path)
+            if StoredKeys.isSpelled(url) { spelled.insert(path) }
+        }
     }
 
     private struct State {
@@ -33,16 +42,22 @@ final class StoredKeys: Sendable {
     /// True if an entry may be stored under this URL, with any query.
     func mayHold(path url: String) -> Bool { state.withLock { $0.known?.paths.contains(Self.fingerprint(ofPath: url)) ?? true } }
 
+    /// True if an entry may be stored under another spelling of this URL, with any query.
+    func mayBeSpelled(_ url: String) -> Bool {
+        if Self.isSpelled(url) { return true }
+        return state.withLock { $0.known?.spelled.contains(Self.fingerprint(ofPath: url)) ?? true }
+    }
+
     /// Notes an entry before its row commits, and before it is asked whether its URL was invalidated: an invalidation that is noted later
     /// then finds the row.
     /// - Returns: `isNew` if no entry of the key was stored; `isDue` if the names should be read anew.
     func note(_ hash: Data, url: String) -> (isNew: Bool, isDue: Bool) {
-        let (key, path) = (Self.fingerprint(hash), Self.fingerprint(ofPath: url))
+        let key = Self.fingerprint(hash)
         return state.withLock { state in
             let isNew = state.known?.keys.insert(key).inserted ?? false
-            state.known?.paths.insert(path)
+            state.known?.add(url)
             state.stored?.keys.insert(key)
-            state.stored?.paths.insert(path)
+            state.stored?.add(url)
             return (isNew, state.stored == nil && state.known.map { $0.keys.count > state.limit } ?? false)
         }
     }
@@ -67,14 +82,15 @@ final class StoredKeys: Sendable {
                 }
                 let urls = try String.fetchCursor(db, sql: "SELECT url FROM entry")
                 while let url = try urls.next() {
-                    read.paths.insert(Self.fingerprint(ofPath: url))
+                    read.add(url)
                     try Task.checkCancellation()
                 }
                 return read
             }
             state.withLock { state in
                 let stored = state.stored ?? Names()
-                let known = Names(keys: read.keys.union(stored.keys), paths: read.paths.union(stored.paths))
+                let known = Names(
+                    keys: read.keys.union(stored.keys), paths: read.paths.union(stored.paths), spelled: read.spelled.union(stored.spelled))
                 (state.known, state.stored, state.limit) = (known, nil, 2 * known.keys.count + Self.slackCount)
             }
         } catch {
@@ -86,7 +102,12 @@ final class StoredKeys: Sendable {
     private static func fingerprint(_ hash: Data) -> UInt32 { hash.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
     private static func fingerprint(ofPath url: String) -> UInt32 {
-        UInt32(truncatingIfNeeded: url.withoutQuery.hashValue)
+        UInt32(truncatingIfNeeded: url.withoutQuery.canonicalEscapes.hashValue)
+    }
+
+    /// True if the URL has another spelling than the canonical one.
+    private static func isSpelled(_ url: String) -> Bool {
+        url.utf8.contains(UInt8(ascii: "%")) && url.canonicalEscapes != url
     }
 }
 

@@ -10,6 +10,12 @@ enum CacheSchema {
         migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants, addProbation],
         synchronous: .normal)
 
+    /// Creates the index by which the copies of one identity are found. It came without a version, because an older Rockpool can use and keep
+    /// it.
+    static func indexIdentities(in db: Database) throws {
+        try db.execute(sql: "CREATE INDEX IF NOT EXISTS entry_identity ON entry (identity) WHERE identity <> ''")
+    }
+
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: tables)
         try db.execute(sql: triggers)

@@ -89,8 +89,8 @@ extension CacheFilter {
             [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
         case .matching(let selection): selection.conditions
         case .upstream(let origin): [("origin = ?", [origin.url])]
-        case .identity(let name, origin: nil): [("identity = ?", [name])]
-        case .identity(let name, origin: let origin?): [("identity = ? AND origin = ?", [name, origin.url])]
+        case .identity(let name, origin: nil): [("identity = ? AND identity <> ''", [name])]
+        case .identity(let name, origin: let origin?): [("identity = ? AND identity <> '' AND origin = ?", [name, origin.url])]
         case .all: [("id > 0", [])]
         }
     }

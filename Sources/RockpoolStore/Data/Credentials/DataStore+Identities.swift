@@ -22,11 +22,11 @@ extension DataStore {
     }
 
     /// Stores a proof and moves the operations accepted under the credential's own name to its principal, in one commit.
-    /// - Parameter oldest: the name of another one, which is removed.
+    /// - Parameter gone: the names of others, which are removed.
     /// - Returns: the number of moved operations.
     /// - Throws: `.full`, `.unavailable`.
     @discardableResult
-    package func keep(_ proved: ProvedCredential, insteadOf oldest: String? = nil) async throws -> Int {
+    package func keep(_ proved: ProvedCredential, insteadOf gone: [String] = []) async throws -> Int {
         guard let token = Digest.bytes(proved.name) else { return 0 }
         return try await translated {
             try await queue.commit { db in
@@ -35,8 +35,8 @@ extension DataStore {
                         INSERT INTO proved (token, principal, at) VALUES (?1, ?2, ?3)
                         ON CONFLICT (token) DO UPDATE SET principal = ?2, at = ?3
                         """, arguments: [token.data, proved.principal, proved.at.milliseconds])
-                if let oldest = oldest.flatMap({ Digest.bytes($0) }) {
-                    try db.execute(sql: "DELETE FROM proved WHERE token = ?", arguments: [oldest.data])
+                for name in gone.compactMap({ Digest.bytes($0) }) {
+                    try db.execute(sql: "DELETE FROM proved WHERE token = ?", arguments: [name.data])
                 }
                 try db.execute(
                     sql: "DELETE FROM proved WHERE token IN (SELECT token FROM proved ORDER BY at DESC LIMIT -1 OFFSET ?)",

@@ -111,6 +111,23 @@ struct FeedApplication {
             try blobs.move(from: Self.blob(of: key, in: db), to: nil, in: db)
         }
         try db.cachedStatement(sql: table.deletion).execute(arguments: StatementArguments(key.values.map(\.value)))
+        if db.changesCount == 0 { try removeLong(key, of: table, in: db) }
+    }
+
+    /// Removes the row whose key is too long for the indexes of the shared database, so that it has a digest there (`IndexedText`).
+    private func removeLong(_ key: RowBytes, of table: ReplicatedTable, in db: Database) throws {
+        let digests = key.values.compactMap { name, value in
+            String.fromDatabaseValue(value).flatMap { IndexedText.mayBeDigest($0) ? (name: name, digest: $0) : nil }
+        }
+        guard !digests.isEmpty else { return }
+        let isLong = digests.map { "length(CAST(\($0.name) AS BLOB)) > \(IndexedText.limit)" }.joined(separator: " AND ")
+        let keys = table.keys.joined(separator: ", ")
+        for row in try Row.fetchAll(db, sql: "SELECT \(keys) FROM main.\(table.name) WHERE \(isLong)") {
+            let own = table.keys.map { row[$0] as DatabaseValue }
+            let indexed = own.map { value in String.fromDatabaseValue(value).map { IndexedText.of($0).databaseValue } ?? value }
+            guard indexed == key.values.map(\.value) else { continue }
+            try db.cachedStatement(sql: table.deletion).execute(arguments: StatementArguments(own))
+        }
     }
 
     private static func blob(of key: RowBytes, in db: Database) throws -> Data? {

@@ -220,6 +220,8 @@ final class FleetReplica: FleetMember {
         let isNews: Bool
         do { isNews = try state.withLock(\.isReading) ? false : ship(in: db) } catch let absence as SharedLog.Absence {
             throw self.absence(absence)
+        } catch let error as PostgreSQLError {
+            throw PartnerRefusal(error: DataStoreError.refused("\(error)"))
         }
         let elsewhere = try elsewhere(in: db)
         let (next, timeline) = state.withLock { state in
@@ -235,6 +237,8 @@ final class FleetReplica: FleetMember {
             do { try log.commit(notifying: isNews) } catch let absence as SharedLog.Absence {
                 guard case .away(let detail) = absence else { throw self.absence(absence) }
                 throw unknown(detail)
+            } catch let error as PostgreSQLError {
+                throw PartnerRefusal(error: DataStoreError.refused("\(error)"))
             }
             FailPoint.betweenCommits.reached()
         }

@@ -69,7 +69,11 @@ struct Shipment {
     }
 
     private mutating func add(_ table: ReplicatedTable, part: Int, marks: [DatabaseValue], in db: Database) throws {
-        var key = RowBytes(Array(zip(table.keys, marks)).map { (name: $0, value: $1) })
+        // The row has the whole key, too.
+        var key = RowBytes(
+            zip(table.keys, marks).map { name, mark in
+                (name: name, value: String.fromDatabaseValue(mark).map { IndexedText.of($0).databaseValue } ?? mark)
+            })
         let number = Int64.fromDatabaseValue(marks[0])
         // A number of the held range is never shared.
         if let number, number >= HeldOperations.first { return }

@@ -110,18 +110,13 @@ extension DataStore {
         Task { try? await removeUnnamed([sha256]) }
     }
 
-    /// Returns the content of a body. - Throws: `.unavailable` when its file is missing or has another length.
+    /// Returns the content of a body. - Throws: `DamagedBody` when its file is missing or has another length.
     package func content(of body: OperationBody) throws -> OperationContent {
         switch body {
         case .none: return .bytes([])
         case .inline(let bytes): return .bytes(bytes)
         case .blob(let sha256, let length):
-            let path = blobPath(sha256)
-            switch FileStatus.of(path)?.size {
-            case length: return .file(path: path, length: length)
-            case SealedChunks.size(of: length): return .sealed(try SealedFile(path, seal))
-            default: throw DataStoreError.unavailable("the body blobs/\(sha256) is not there")
-            }
+            return .stored(try StoredContent(name: sha256, length: length, path: blobPath(sha256), seal: seal))
         }
     }
 

@@ -10,11 +10,12 @@ extension DataStore {
     /// - Throws: `.full`, `.diskFull`, `.shareUsedUp`, `.upstreamFull`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
     package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
-    /// Accepts a write; also returns the earlier operation that it was squashed with, if any.
+    /// Accepts a write; also returns the earlier operation that it was squashed with, if any. A repeat of a write that waits is counted there,
+    /// and nothing is stored (docs/outbox.md#repeats).
     /// - Parameter live: the record of its live attempt, which ends in the same transaction.
     package func take(
         _ new: QueuedWriteDraft, ending live: LiveWriteTrace? = nil
-    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
+    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) {
         while true {
             do { return try await taking(new, ending: live) } catch DataStoreError.full {
                 guard try await shedDelivered() else {
@@ -27,14 +28,15 @@ extension DataStore {
 
     private func taking(
         _ new: QueuedWriteDraft, ending live: LiveWriteTrace?
-    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
+    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
             try await queue.commit(weight: cost / 2, scope: .either, isRepeatable: true) {
-                db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
+                db -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) in
+                if let same = try Self.countRepeat(new, in: db, now: now) { return (same, nil, true) }
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(in: db)
@@ -55,10 +57,11 @@ extension DataStore {
                 try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)
-                guard let squashed else { return (taken, nil) }
-                return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed)
+                guard let squashed else { return (taken, nil, false) }
+                return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed, false)
             }
         }
+        if taken.isRepeat { return taken }
         if let live { if live.isInFile { end(live) } else { liveWrites.free([live]) } }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
         if let id = new.localID { localIDs.note(id, upstream: new.upstream, collection: new.collection) }
@@ -67,12 +70,12 @@ extension DataStore {
     }
 
     /// Returns the operation accepted under this client key, and true if its payload has this fingerprint.
+    /// - Parameter upstream: the upstream's name: clients without a credential are the same at all of them, and their keys are not.
     package func operation(
-        clientKey: String, principal: String?, fingerprint: [UInt8] = []
+        clientKey: String, principal: String?, upstream: String, fingerprint: [UInt8] = []
     ) async throws -> (operation: QueuedWrite, isSame: Bool)? {
         try await reading { db in
-            let condition = "principal = ? AND client_key = ?"
-            let values = [principal ?? "", clientKey]
+            let (condition, values) = ClientKey(clientKey, principal: principal, upstream: upstream).condition
             guard let operation = try Self.fetch(in: db, where: condition, values) else { return nil }
             let kept = try Data.fetchOne(
                 db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: StatementArguments(values)
@@ -112,11 +115,21 @@ extension DataStore {
     }
 
     /// Returns the maximum bytes of the operations of a share.
-    func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings: settings) }
+    func size(of share: OutboxShare) -> Int64 { share.bytes(of: usableBytes, settings: settings) }
+
+    /// The bytes of `storage.data_limit` that operations can take: without the log's budget, the reserve, the files of an empty store, and an
+    /// eighth of the rest for pages that are not full. Of a limit of 8 MB they are less than half.
+    var usableBytes: Int64 {
+        let rest = Self.limit(settings).bytes - footprint.logBudget - reserve.size - Self.emptyStoreBytes
+        return max(0, rest) / 8 * 7
+    }
+
+    /// The database without operations, the marks of live writes, keys and directories, rounded up.
+    private static let emptyStoreBytes: Int64 = .mib(1)
 
     private func duplicate(of new: QueuedWriteDraft, in db: Database) throws -> DataStoreError? {
-        let id = try String.fetchOne(
-            db, sql: "SELECT id FROM op WHERE principal = ? AND client_key = ?", arguments: [new.principal ?? "", new.idempotencyKey])
+        let (condition, values) = ClientKey(new).condition
+        let id = try String.fetchOne(db, sql: "SELECT id FROM op WHERE \(condition)", arguments: StatementArguments(values))
         return id.map(DataStoreError.duplicateKey)
     }
 
@@ -151,7 +164,7 @@ extension QueuedWriteDraft {
     }
 
     /// Returns the operation equal to its inserted row, without reading the row.
-    func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> QueuedWrite {
+    func operation(_ sequence: Int64, base: Int64?, needs: (all: Set<Int64>, follows: Set<Int64>), now: Timestamp) -> QueuedWrite {
         var bare = request
         bare.fields = Self.bare(request.fields)
         var operation = QueuedWrite(
@@ -165,7 +178,7 @@ extension QueuedWriteDraft {
         operation.isUnproved = share == .unproved
         operation.baseETag = baseETag
         operation.baseSequence = base
-        operation.needs = needs
+        (operation.needs, operation.follows) = needs
         operation.lostAt = firstSentAt
         return operation
     }
@@ -246,10 +259,11 @@ extension QueuedWriteDraft {
     }
 
     /// Inserts its local ids and its dependencies. `sequence` is its own.
-    /// - Returns: the operations it needs.
+    /// - Returns: the operations it needs, and those of them that matter for the order alone.
     /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
-    func insertEdges(in db: Database, sequence: Int64) throws -> Set<Int64> {
+    func insertEdges(in db: Database, sequence: Int64) throws -> (all: Set<Int64>, follows: Set<Int64>) {
         var needs: Set<Int64> = []
+        var follows: Set<Int64> = []
         if let localID {
             try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
                 .execute(arguments: [localID.text, upstream, collection, sequence])
@@ -278,10 +292,10 @@ extension QueuedWriteDraft {
                     SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
                         AND \(OperationState.isOpen)
                     """, arguments: [upstream, group, principal ?? "", sequence])
-            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
+            if let earlier { follows.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
         }
-        try needs.formUnion(insertCollectionEdges(in: db, sequence: sequence))
-        return needs.subtracting([sequence])
+        try follows.formUnion(insertCollectionEdges(in: db, sequence: sequence))
+        return (needs.union(follows).subtracting([sequence]), follows.subtracting(needs).subtracting([sequence]))
     }
 
     /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other.

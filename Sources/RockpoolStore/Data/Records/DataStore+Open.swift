@@ -1,13 +1,15 @@
 // Reads of all open operations, with what replay and reads keep of each in memory (docs/outbox.md#lanes, docs/outbox.md#reads).
+import FoundationEssentials
 import GRDB
+import HTTPTypes
 import Logging
 package import RockpoolCore
 
 extension DataStore {
-    /// Reduces the operations that have not ended, in the order they were accepted, each with the id of its entity. Nothing but the
-    /// summary of one at a time is read: an outbox may hold a hundred thousand writes.
+    /// Reduces the operations that have not ended, in the order they were accepted, each with the id of its entity and its target. Nothing
+    /// but the summary of one at a time is read: an outbox may hold a hundred thousand writes.
     package func reduceOpen<Total: Sendable>(
-        into initial: Total, _ take: @escaping @Sendable (inout Total, OperationSummary, _ entityID: String?) -> Void
+        into initial: Total, _ take: @escaping @Sendable (inout Total, OperationSummary, _ entityID: String?, _ target: String) -> Void
     ) async throws -> Total {
         let (read, whole) = try await reading { db -> (Total, [Int64]) in
             var (result, whole, texts) = (initial, [Int64](), SharedTexts())
@@ -15,10 +17,11 @@ extension DataStore {
             _ = try db.cachedStatement(sql: sql).all([], in: db) { columns in
                 do {
                     var (summary, entityID) = try Self.summary(from: &columns)
+                    let target: String = try columns.next()
                     // Only its fields say whether its signature ends then.
                     guard summary.expiresAt == nil else { return whole.append(summary.sequence) }
                     summary.share(&texts)
-                    take(&result, summary, entityID)
+                    take(&result, summary, entityID, target)
                 } catch {
                     // An unreadable row blocks only its own lane.
                     self.logger.error("an operation cannot be read: \(error)")
@@ -27,7 +30,9 @@ extension DataStore {
             return (result, whole)
         }
         var result = read
-        for operation in try await operations(sequences: whole) { take(&result, OperationSummary(operation), operation.entityID) }
+        for operation in try await operations(sequences: whole) {
+            take(&result, OperationSummary(operation), operation.entityID, operation.request.target)
+        }
         return result
     }
 
@@ -48,10 +53,67 @@ extension DataStore {
         try await light("\(OperationState.isOpen) AND entity_type IS NULL ORDER BY seq")
     }
 
+    // MARK: what holds an operation back
+
+    /// Returns the open operation that holds back one, the earliest if there are several; nil when it may be sent. It need not be stored, and
+    /// its dependencies are not considered.
+    package func blocker(of operation: OperationSummary, in lane: String, rules: LaneRules) async throws -> OperationLink? {
+        if empty.isKnown { return nil }
+        let mark = empty.mark
+        return try await reading { db in
+            let held = try Self.blocker(of: operation, in: lane, rules: rules, db: db)
+            if held == nil, try !Self.holdsOpen(in: db) { self.empty.note(at: mark) }
+            return try held.flatMap { try Self.links([$0.sequence], in: db).first }
+        }
+    }
+
+    /// The same for an operation that is stored, within a read.
+    ///
+    /// The first operations of the lane nearly always decide, so few are read at first: a lane may hold a hundred thousand. One that has more
+    /// than the last number of operations that may hold others counts as held by the last of these.
+    static func blocker(of operation: OperationSummary, in lane: String, rules: LaneRules, db: Database) throws -> OperationSummary? {
+        let isStrict = rules.routes?.strictRoutes[operation.upstream] != nil
+        for limit in [4, 64, 1024] {
+            let sql = "SELECT \(Self.summaryColumns) FROM op WHERE lane = ?1 AND upstream = ?2 AND place < ?3 AND \(OperationState.isOpen)"
+            // Without strict routes these hold nobody.
+            let holding =
+                isStrict
+                ? "" : " AND state <> 'dead' AND NOT (method = 'POST' AND local_id IS NULL AND state IN ('uncertain', 'conflicted'))"
+            let values = [lane.databaseValue, operation.upstream.databaseValue, operation.place.databaseValue, limit.databaseValue]
+            let before = try summaries("\(sql)\(holding) ORDER BY place LIMIT ?4", values, rules: rules, in: db)
+            let needed = Set(before.flatMap(\.needs)).subtracting(before.map(\.sequence))
+            let others =
+                try needed.isEmpty
+                ? []
+                : summaries(
+                    "SELECT \(Self.summaryColumns) FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND \(OperationState.isOpen)",
+                    ["[\(needed.map(String.init).joined(separator: ","))]".databaseValue], rules: rules, in: db)
+            var order = ReplayOrder(before + others, context: rules.context, isProved: rules.isProved, now: rules.now)
+            if let blocker = order.blocker(of: operation) { return blocker }
+            if before.count < limit { return nil }
+            if limit == 1024 { return before.last }
+        }
+        return nil
+    }
+
+    private static func summaries(_ sql: String, _ values: [DatabaseValue], rules: LaneRules, in db: Database) throws -> [OperationSummary]
+    {
+        try db.cachedStatement(sql: sql).all(values, in: db) { columns in
+            var (summary, _) = try Self.summary(from: &columns)
+            let target: String = try columns.next()
+            rules.routes?.complete(&summary, target: target)
+            return summary
+        }
+    }
+
+    private static func holdsOpen(in db: Database) throws -> Bool {
+        try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM op WHERE \(OperationState.isOpen))")) ?? true
+    }
+
     private static let summaryColumns = """
         seq, place, id, state, reason, method, entity_type, lane, upstream, priority, principal, accepted_at, first_sent_at, next_at,
-        expires_at, probes, entity_id, (SELECT group_concat(needs) FROM op_dep WHERE op_dep.seq = op.seq),
-        (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
+        expires_at, probes, entity_id, \(OperationRow.needs), entity, local_id IS NOT NULL, iif(principal = '', headers, NULL),
+        (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun)), target
         """
 
     private static func summary(from columns: inout RowReader) throws(UnreadableRow) -> (OperationSummary, entityID: String?) {
@@ -66,12 +128,16 @@ extension DataStore {
         let (acceptedAt, firstSentAt, dueAt) = (try columns.moment(), try columns.momentIfAny(), try columns.moment())
         let (expiresAt, probes): (Timestamp?, Int) = (try columns.momentIfAny(), try columns.next())
         let (entityID, needs): (String?, String?) = (try columns.nextIfAny(), try columns.nextIfAny())
+        let (entity, isCreate): (String?, Bool) = (try columns.nextIfAny(), try columns.next())
+        let fields: Data? = try columns.nextIfAny()
         var summary = OperationSummary(
             sequence: sequence, place: place, id: id, state: state, reason: reason, method: method, lane: lane, upstream: upstream,
-            priority: priority, principal: principal, acceptedAt: acceptedAt, firstSentAt: firstSentAt, lostAt: try columns.momentIfAny(),
-            nextAttemptAt: dueAt, expiresAt: expiresAt, probes: probes)
+            entity: entity, priority: priority, principal: principal, acceptedAt: acceptedAt, firstSentAt: firstSentAt,
+            lostAt: try columns.momentIfAny(), nextAttemptAt: dueAt, expiresAt: expiresAt, probes: probes)
         summary.collection = collection
-        if let needs { summary.needs = Set(needs.split(separator: ",").compactMap { Int64($0) }) }
+        (summary.needs, summary.follows) = OperationRow.needs(in: needs)
+        let address = fields.flatMap { FieldCodec.decode($0)?[.rockpoolClient] }
+        summary.order(in: lane, entity: entity, isCreate: isCreate, address: address)
         return (summary, entityID)
     }
 }

@@ -136,55 +136,15 @@ extension DataStore {
         }
     }
 
-    /// Returns the states of the unfinished operations of a lane, by principal.
-    package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
-        if empty.isKnown { return [] }
-        let mark = empty.mark
-        return try await reading { db in
-            let statement = try db.cachedStatement(sql: Self.laneStandings)
-            let rows = try Row.fetchAll(statement, arguments: [lane, upstream])
-            if rows.isEmpty, try !Self.holdsOpen(in: db) { self.empty.note(at: mark) }
-            return try rows.compactMap { row in
-                var columns = RowReader(row)
-                let principal: String = try columns.next()
-                guard let state = try columns.word(OperationState.self) else { return nil }
-                return LaneStanding(principal: principal.isEmpty ? nil : principal, state: state, firstPlace: try columns.next())
-            }
-        }
-    }
-
-    /// Finds the first place of each principal and state by searches of `op_standing`, without a look at the operations behind it: a lane may
-    /// hold a hundred thousand.
-    static let laneStandings = {
-        let open = "FROM op WHERE lane = ?1 AND upstream = ?2 AND \(OperationState.isOpen)"
-        let states = OperationState.allCases.filter { !$0.hasEnded }.map { "('\($0.rawValue)')" }.joined(separator: ", ")
-        return """
-            WITH RECURSIVE who (principal) AS (
-                SELECT min(principal) \(open)
-                UNION ALL SELECT (SELECT min(principal) \(open) AND principal > who.principal) FROM who WHERE who.principal IS NOT NULL
-            ), open (state) AS (VALUES \(states))
-            SELECT principal, state, first FROM (
-                SELECT who.principal AS principal, open.state AS state,
-                    (SELECT min(op.place) \(open) AND op.principal = who.principal AND op.state = open.state) AS first
-                FROM who, open WHERE who.principal IS NOT NULL
-            ) WHERE first IS NOT NULL
-            """
-    }()
-
-    private static func holdsOpen(in db: Database) throws -> Bool {
-        let statement = try db.cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM op WHERE \(OperationState.isOpen))")
-        return try Bool.fetchOne(statement) ?? true
-    }
-
-    /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name has not ended.
+    /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name keeps its order.
     package func isAnythingOpen(ids: [String], group: String?, upstream: String, principal: String?) async throws -> Bool {
         guard !ids.isEmpty || group != nil else { return false }
         return try await reading { db in
             let open = OperationState.isOpen
             for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
             guard let group else { return false }
-            let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND \(open))"
+            let found =
+                "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND \(OperationState.keepsOrder))"
             return try Bool.fetchOne(db, sql: found, arguments: [upstream, group, principal ?? ""]) ?? false
         }
     }
@@ -200,7 +160,7 @@ extension DataStore {
                     SELECT id FROM op WHERE upstream = ?1 AND entity = ?2 AND principal = ?3 AND state = 'dead' AND method <> 'POST'
                         AND (?4 IS NULL OR client_key IS NOT ?4) ORDER BY seq
                     """,
-                arguments: [new.upstream, entity, new.principal ?? "", new.keyIsClients ? new.idempotencyKey : nil])
+                arguments: [new.upstream, entity, new.principal ?? "", new.keyIsClients ? ClientKey(new).text : nil])
         }
     }
 
@@ -218,7 +178,7 @@ extension DataStore {
         if new.entityID != nil, try await knowsNothingRare() { return false }
         return try await reading { db in
             let statement = try db.cachedStatement(
-                sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))")
+                sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)) AND \(OperationState.keepsOrder))")
             return try Bool.fetchOne(statement, arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
         }
     }

@@ -95,8 +95,30 @@ struct NewOperationRow {
     let now: Timestamp
 
     var keyOrigin: String { new.keyIsClients ? "client" : "proxy" }
-    var clientKey: String? { new.keyIsClients ? new.idempotencyKey : nil }
+    var clientKey: String? { new.keyIsClients ? ClientKey(new).text : nil }
     /// The empty string for an operation without a principal.
     var principal: String { new.principal ?? "" }
     var dueAt: Timestamp { new.nextAttemptAt ?? now }
+}
+
+/// The scope of a client's idempotency key: its principal, which is of one upstream; without one, the upstream.
+struct ClientKey {
+    private let key: String
+    private let principal: String
+    private let upstream: String
+
+    init(_ key: String, principal: String?, upstream: String) {
+        (self.key, self.principal, self.upstream) = (key, principal ?? "", upstream)
+    }
+
+    init(_ new: QueuedWriteDraft) { self.init(new.idempotencyKey, principal: new.principal, upstream: new.upstream) }
+
+    /// The value of the column: no two upstreams have one text.
+    var text: String { principal.isEmpty ? "\(upstream.utf8.count) \(upstream) \(key)" : key }
+
+    /// Finds its operation; also one of a version that did not tell upstreams apart.
+    var condition: (String, [String]) {
+        guard principal.isEmpty else { return ("principal = ? AND client_key = ?", [principal, text]) }
+        return ("principal = '' AND (client_key = ? OR client_key = ? AND upstream = ?)", [text, key, upstream])
+    }
 }

@@ -25,11 +25,13 @@ extension DataStore {
     /// Returns everything stored about an operation except secrets, as one document: a line of an export or of the file of purged
     /// operations.
     /// - Parameter bodyLimit: maximum bytes of an included body; for a longer one only the length is given.
-    /// - Throws: `.unavailable` when its body cannot be read.
+    /// - Throws: `DamagedBody`, `FileError` when its body cannot be read.
     package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max) async throws -> JSONValue {
-        let standing = try await standings(of: [operation])[operation.sequence]
+        let standing = try await standings(of: [operation], rules: LaneRules(now: clock()))[operation.sequence]
         var record = OperationDocument.json(of: operation, standing: standing)
-        let fields = SecretFields.removed(from: operation.request.fields)
+        var fields = SecretFields.removed(from: operation.request.fields)
+        // It is the member `repeats`.
+        fields[.rockpoolRepeat] = nil
         var headers = JSONObject()
         for field in fields {
             let name = field.name.canonicalName
@@ -50,7 +52,7 @@ extension DataStore {
         return record
     }
 
-    /// Reads a whole body off the caller's thread. - Throws: `.unavailable`, `FileError`.
+    /// Reads a whole body off the caller's thread. - Throws: `DamagedBody`, `FileError`.
     package func bytes(of body: OperationBody) async throws -> [UInt8] {
         switch try content(of: body) {
         case .bytes(let bytes): bytes

@@ -23,11 +23,8 @@ enum OperationRow {
 
     private static let relations: [Value] = [
         Value(
-            name: "needs", sql: "(SELECT group_concat(needs) FROM op_dep WHERE op_dep.seq = op.seq)",
-            read: { columns, operation in
-                let needs: String? = try columns.nextIfAny()
-                operation.needs = Set((needs ?? "").split(separator: ",").compactMap { Int64($0) })
-            }),
+            name: "needs", sql: needs,
+            read: { columns, operation in (operation.needs, operation.follows) = needs(in: try columns.nextIfAny()) }),
         Value(
             name: "server_id", sql: "(SELECT server_id FROM id_map WHERE id_map.local_id = op.local_id)",
             read: { $1.serverID = try $0.nextIfAny() }),
@@ -38,6 +35,18 @@ enum OperationRow {
             name: "unproved", sql: "EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = op.seq)",
             read: { $1.isUnproved = try $0.next() }),
     ]
+
+    /// SQL for the operations that the one of `op` needs; those that matter for the order alone are negative.
+    static let needs = {
+        let kinds = DependencyKind.allCases.filter(\.isOfOrder).map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        return "(SELECT group_concat(iif(kind IN (\(kinds)), -needs, needs)) FROM op_dep WHERE op_dep.seq = op.seq)"
+    }()
+
+    /// Returns all operations in a value of `needs`, and those of them that matter for the order alone.
+    static func needs(in text: String?) -> (all: Set<Int64>, follows: Set<Int64>) {
+        let numbers = (text ?? "").split(separator: ",").compactMap { Int64($0) }
+        return (Set(numbers.map { Int64(clamping: $0.magnitude) }), Set(numbers.filter { $0 < 0 }.map { Int64(clamping: $0.magnitude) }))
+    }
 
     static let columns = values.map(\.sql).joined(separator: ", ")
 

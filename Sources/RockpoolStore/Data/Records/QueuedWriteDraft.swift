@@ -1,4 +1,5 @@
 // A write as passed to the outbox (docs/outbox.md#schema).
+import HTTPTypes
 package import RockpoolCore
 
 /// A write to be accepted. The store assigns its sequence.
@@ -57,6 +58,8 @@ package struct QueuedWriteDraft: Sendable {
     package var share: OutboxShare?
     /// The most bytes of open operations of its upstream, with this one; nil: no limit of its own.
     package var upstreamLimit: ByteCount?
+    /// True if it may be the same write as an earlier equal one of its client (docs/outbox.md#repeats).
+    package var mayRepeat = false
     /// Fingerprint of the request as received; the stored request may have local ids replaced.
     package var fingerprint: [UInt8] = []
 
@@ -78,6 +81,16 @@ package struct QueuedWriteDraft: Sendable {
         self.nextAttemptAt = nextAttemptAt
         self.expiresAt = expiresAt
         fingerprint = Self.fingerprint(request, body: body)
+    }
+
+    /// Its place behind every operation that was accepted, for what it would wait for.
+    package func summary(now: Timestamp) -> OperationSummary {
+        var summary = OperationSummary(
+            sequence: .max, id: id, state: .pending, method: request.method, lane: lane, upstream: upstream, entity: entity,
+            priority: priority, principal: principal, acceptedAt: now, nextAttemptAt: now)
+        summary.collection = collection
+        summary.order(in: lane, entity: entity, isCreate: localID != nil, address: request.fields[.rockpoolClient])
+        return summary
     }
 
     package static func fingerprint(_ request: RequestHead, body: OperationBody) -> [UInt8] {

@@ -17,15 +17,16 @@ enum DataSchema {
         try guardOperations(in: db, named: "op_first_reason", "INSERT", when: "new.reason NOT IN (\(reasons))")
     }
 
-    /// Creates the indexes by which a new write finds what it waits for among all open writes: those to the whole of its collection, and the
-    /// first ones of its lane by principal and state. They came without a version, because an older Rockpool can use and keep them.
+    /// Creates the indexes by which a new write finds what it waits for among all open writes: those to the whole of its collection, the
+    /// first ones of its lane by principal and state, and equal ones (docs/outbox.md#repeats). They came without a version, because an older Rockpool can use and keep them.
     static func indexOpenWrites(in db: Database) throws {
         try db.execute(
             sql: """
                 CREATE INDEX IF NOT EXISTS op_standing ON op (lane, upstream, principal, state, place)
                     WHERE \(OperationState.isOpen);
                 CREATE INDEX IF NOT EXISTS op_whole_collection ON op (upstream, entity_type, principal, seq)
-                    WHERE entity_id IS NULL AND \(OperationState.isOpen)
+                    WHERE entity_id IS NULL AND \(OperationState.isOpen);
+                CREATE INDEX IF NOT EXISTS op_equal ON op (fingerprint) WHERE method = 'POST' AND \(OperationState.isOpen)
                 """)
     }
 

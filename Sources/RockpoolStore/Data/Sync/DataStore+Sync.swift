@@ -141,24 +141,22 @@ extension DataStore {
         }
     }
 
-    /// Reads the first operation of each principal in each lane, in the order of `ReplayMachine`: among principals, only operations that
-    /// move hold others back, and an unproved principal does not hold back a proved one. An aggregate `min` selects the row that the other
-    /// columns are read from.
+    /// An operation may be sent now unless one before it in its lane comes first, by the columns of their rows: one of its principal that keeps
+    /// its place, or is in conflict about the same entity; or one of another principal that makes progress and does not wait for a credential itself, which a proved one does not wait
+    /// for unless that is proved as well.
     private static let sending = """
-        WITH head AS (
-            SELECT seq, lane, state, next_at, min(place) AS place, principal IN (SELECT principal FROM proved) AS is_proved
-            FROM op WHERE upstream = ?1 AND \(OperationState.isOpen) GROUP BY lane, principal
-        ), front AS (
-            SELECT seq, state, next_at, place, is_proved,
-                min(place) FILTER (WHERE state IN (\(movingStates))) OVER (PARTITION BY lane) AS first,
-                min(place) FILTER (WHERE state IN (\(movingStates)) AND is_proved) OVER (PARTITION BY lane) AS first_proved
-            FROM head
-        )
-        SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2
-                AND (place = first OR is_proved AND place = first_proved)
+        SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ?1 AND state = 'inflight') OR EXISTS (
+                SELECT 1 FROM op AS front WHERE upstream = ?1 AND state = 'pending' AND next_at <= ?2 AND \(OperationState.isOpen("front"))
+                AND NOT EXISTS (SELECT 1 FROM op WHERE lane = front.lane AND upstream = ?1 AND place < front.place AND \(OperationState.isOpen)
+                    AND (principal = front.principal AND (\(OperationState.keepsOrder)
+                            OR state = 'conflicted' AND entity IS front.entity
+                                AND (front.method <> 'POST' OR front.entity_type IS NOT NULL))
+                        OR principal <> front.principal AND state IN ('pending', 'inflight', 'uncertain')
+                            AND NOT EXISTS (SELECT 1 FROM op AS own WHERE own.lane = op.lane AND own.upstream = ?1 AND own.place < op.place
+                                AND own.principal = op.principal AND own.state = 'parked' AND own.reason = 'auth')
+                            AND (principal IN (SELECT principal FROM proved) OR front.principal NOT IN (SELECT principal FROM proved))))
                 AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
-                    WHERE op_dep.seq = front.seq AND \(OperationState.isOpen("needed")))), 0),
-            coalesce(max(state = 'conflicted'), 0)
-        FROM front
+                    WHERE op_dep.seq = front.seq AND op_dep.kind NOT IN ('group', 'collection') AND \(OperationState.isOpen("needed")))),
+            EXISTS (SELECT 1 FROM op WHERE upstream = ?1 AND state = 'conflicted')
         """
 }

@@ -19,6 +19,27 @@ extension DataStore {
         }
     }
 
+    /// Gives open operations of undeclared paths that an older version has queued the names of their lanes and entities that new ones have.
+    static func renewLanes(in db: Database) throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT seq, lane, entity, method = 'POST', upstream, principal FROM op
+                WHERE \(OperationState.isOpen) AND entity_type IS NULL AND entity IS NOT NULL AND lane <> upstream
+                    AND (lane <> upstream || ' ' || entity OR instr(entity, '%') > 0)
+                """)
+        for row in rows {
+            var columns = RowReader(row)
+            let sequence: Int64 = try columns.next()
+            let renewed = Lane.renewed(
+                try columns.next(), entity: try columns.next(), isPost: try columns.next(), upstream: try columns.next(),
+                principal: try columns.principal())
+            guard let renewed else { continue }
+            try db.execute(
+                sql: "UPDATE op SET lane = ?, entity = ? WHERE seq = ?", arguments: [renewed.lane, renewed.entity, sequence])
+        }
+    }
+
     /// Shifts due times when the clock of the last run was ahead of this one's, so that each remaining delay stays the same.
     private static func setBack(in db: Database, now: Timestamp) throws {
         guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }

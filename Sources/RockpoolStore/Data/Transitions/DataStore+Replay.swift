@@ -7,8 +7,9 @@ package import RockpoolCore
 
 extension DataStore {
     /// Marks a pending operation as in flight. No byte of it may be sent before this returns.
-    /// - Returns: nil when it is not pending (any more), or an operation that it must wait for is still open. The order within its
-    ///   principal is enforced here as well; the order among principals is up to `ReplayMachine`.
+    /// - Returns: nil when it is not pending (any more), an operation that it needs is still open, or one of its principal before it in its lane
+    ///   is in flight, or pending where nothing has left the order. Otherwise the order is up to `ReplayMachine`, which may not have heard of a
+    ///   change yet.
     package func lease(id: String, now: Timestamp) async throws -> QueuedWrite? {
         try await recorded {
             try await queue.commit(isRepeatable: true) { db in
@@ -34,11 +35,28 @@ extension DataStore {
 
     private static let leasable = """
         SELECT \(OperationRow.columns) FROM op WHERE id = ? AND state = 'pending'
-            AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE earlier.upstream = op.upstream AND earlier.lane = op.lane
-                AND earlier.place < op.place AND earlier.principal IS op.principal AND \(OperationState.isOpen("earlier")))
+            AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE \(isEarlier("earlier", than: "op")) AND earlier.state = 'inflight'
+                AND NOT (op.principal = '' AND 'POST' IN (op.method, earlier.method)))
+            AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE \(isEarlier("earlier", than: "op")) AND earlier.state = 'pending'
+                AND op.principal <> '' AND \(hasNoNeeds("earlier"))
+                AND NOT EXISTS (SELECT 1 FROM op AS first WHERE \(isEarlier("first", than: "earlier"))
+                    AND NOT (first.state IN ('pending', 'inflight') AND \(hasNoNeeds("first")))))
             AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
-                WHERE op_dep.seq = op.seq AND \(OperationState.isOpen("needed")))
+                WHERE op_dep.seq = op.seq AND op_dep.kind NOT IN ('group', 'collection') AND \(OperationState.isOpen("needed")))
         """
+
+    /// SQL that is true for an open operation of the same principal before another in its lane.
+    private static func isEarlier(_ earlier: String, than other: String) -> String {
+        """
+        \(earlier).upstream = \(other).upstream AND \(earlier).lane = \(other).lane AND \(earlier).principal = \(other).principal
+            AND \(earlier).place < \(other).place AND \(OperationState.isOpen(earlier))
+        """
+    }
+
+    private static func hasNoNeeds(_ row: String) -> String {
+        "NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs "
+            + "WHERE op_dep.seq = \(row).seq AND \(OperationState.isOpen("needed")))"
+    }
 
     private static let leased = TransitionUpdate("first_sent_at = coalesce(first_sent_at, ?)")
 
@@ -49,13 +67,13 @@ extension DataStore {
             ?1, (SELECT key_rev FROM op WHERE seq = ?1), (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE seq = ?1), ?2)
         """
 
-    /// Returns the operation, or if it came to nothing, the delivered one that it was ultimately built on; nil when there is none.
+    /// Returns the operation, or if it came to nothing or was refused, the delivered one that it was ultimately built on; nil when there is none.
     private static func delivered(in db: Database, beneath sequence: Int64) throws -> Int64? {
         try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
                     WITH RECURSIVE beneath (seq) AS (SELECT ? UNION
-                        SELECT base_seq FROM beneath JOIN op USING (seq) WHERE state IN ('cancelled', 'superseded') AND base_seq IS NOT NULL)
+                        SELECT base_seq FROM beneath JOIN op USING (seq) WHERE state IN ('cancelled', 'superseded', 'dead') AND base_seq IS NOT NULL)
                     SELECT seq FROM beneath JOIN op USING (seq) WHERE state = 'delivered'
                     """), arguments: [sequence])
     }

@@ -71,7 +71,7 @@ extension DataStore {
         case .blob: isInline = false
         }
         var fields = operation.request.fields
-        fields[.contentType] = nil
+        for name in [HTTPField.Name.contentType, .rockpoolRepeat] { fields[name] = nil }
         return SquashCandidate(
             sequence: operation.sequence, isUnsent: operation.state == .pending && attempts == 0, lane: operation.upstream + operation.lane,
             previous: previous, entity: operation.collection == nil ? nil : operation.entity, isCreate: operation.localID != nil,

@@ -54,10 +54,23 @@ extension DataStore {
             (dueAt?.milliseconds).databaseValue, countsAsProbe.databaseValue, state.rawValue.databaseValue,
         ]
         try db.cachedStatement(sql: update.sql).run(shared + values, in: db)
+        if state == .superseded, reason == .squashed { try passOnNeeds(of: sequence, in: db) }
         if before == .conflicted, state != .conflicted { try closeConflict(of: sequence, by: reason, in: db, now: now) }
         // A lease is recorded by its attempt; a conflict found again is the same conflict.
         guard state != .inflight, state != .conflicted || before != .conflicted else { return }
         try log(in: db, sequence: sequence, state, detail: detail ?? reason?.rawValue, now: now)
+    }
+
+    /// Has the operations that need one which is never sent need what it waits for: of writes that wait for each other, only the last is needed.
+    private static func passOnNeeds(of sequence: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO op_dep (seq, needs, kind) SELECT later.seq, own.needs, own.kind FROM op_dep AS later
+                    JOIN op_dep AS own ON own.seq = later.needs JOIN op AS needed ON needed.seq = own.needs
+                    WHERE later.needs = ? AND later.kind = 'explicit' AND own.kind = 'explicit' AND later.seq <> own.needs
+                        AND \(OperationState.isOpen("needed")) ON CONFLICT DO NOTHING
+                """
+        ).execute(arguments: [sequence])
     }
 
     /// Closes the conflict of an operation that a command of a person has taken out of it; a decided one is closed already. For a

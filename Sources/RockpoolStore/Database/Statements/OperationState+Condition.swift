@@ -11,4 +11,11 @@ extension OperationState {
 
     /// The ended states, as a list.
     static let endedList = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
+
+    /// True for an operation that keeps its place in the order of its client (`OperationSummary.reach`), as far as its own row shows: it is or
+    /// will be sent, waits for a credential of its principal, or its effect is looked for.
+    static let keepsOrder = """
+        (state IN ('pending', 'inflight') OR state = 'parked' AND reason = 'auth' AND principal <> ''
+            OR state = 'uncertain' AND (method <> 'POST' OR entity_type IS NOT NULL) AND probes < \(ReplayContext.probes))
+        """
 }

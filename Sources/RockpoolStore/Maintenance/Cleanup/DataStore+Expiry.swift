@@ -26,7 +26,8 @@ extension DataStore {
     }
 
     /// Selects the candidates. A parked operation keeps the time of parking in `next_at`. A pending operation is stuck when the one before
-    /// it, of its own principal in its lane or by a dependency, is refused, parked or stuck itself. Every join starts at the left, which
+    /// it, of its own principal in its lane, waits for a credential or is stuck behind such a one, or when one that it needs is refused, parked
+    /// or stuck itself. Every join starts at the left, which
     /// has no more rows than the share of the unproved can contain; another plan would take quadratic time.
     private static let stuck = """
         WITH RECURSIVE stuck (seq) AS (
@@ -35,10 +36,12 @@ extension DataStore {
                     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
             UNION
             SELECT next.seq FROM stuck CROSS JOIN op ON op.seq = stuck.seq CROSS JOIN op AS next ON next.seq = (\(nextInLane))
-                WHERE \(isUnsent)
+                WHERE (\(isOfCredential("op")) OR op.state = 'pending' AND EXISTS (SELECT 1 FROM op AS first WHERE first.lane = op.lane
+                    AND first.upstream = op.upstream AND first.principal = op.principal AND first.place < op.place
+                    AND \(isOfCredential("first")) AND \(OperationState.isOpen("first")))) AND \(isUnsent)
             UNION
             SELECT next.seq FROM stuck CROSS JOIN op_dep ON op_dep.needs = stuck.seq CROSS JOIN op AS next ON next.seq = op_dep.seq
-                WHERE \(isUnsent)
+                WHERE op_dep.kind NOT IN ('group', 'collection') AND \(isUnsent)
         ), moments (seq, bytes, since, warned_at) AS (
             SELECT op.seq, length(headers) + coalesce(length(body), 0) + coalesce(length(resp_body), 0),
                 CASE state WHEN 'dead' THEN ended_at WHEN 'parked' THEN next_at ELSE accepted_at END, warned_at
@@ -46,6 +49,11 @@ extension DataStore {
         )
         SELECT seq, bytes, since, coalesce(warned_at >= since, 0) FROM moments ORDER BY seq DESC
         """
+
+    /// True for a row that waits for the credential of its principal, and holds all behind it.
+    private static func isOfCredential(_ row: String) -> String {
+        "\(row).state = 'parked' AND \(row).reason = 'auth' AND \(row).principal <> ''"
+    }
 
     private static let isUnsent = """
         next.state = 'pending' AND next.first_sent_at IS NULL AND next.accepted_at <= ?1
@@ -61,9 +69,10 @@ extension DataStore {
     /// The operations that wait for a stuck one. In its lane the next one of its principal represents all later ones; an unproved operation
     /// holds back no other principal's.
     private static let waiting = """
-        SELECT later.seq FROM op JOIN op AS later ON later.seq = (\(nextInLane)) WHERE op.seq = ?1
+        SELECT later.seq FROM op JOIN op AS later ON later.seq = (\(nextInLane)) WHERE op.seq = ?1 AND later.state = 'pending'
         UNION ALL SELECT later.seq FROM op_dep JOIN op AS later ON later.seq = op_dep.seq
-            WHERE op_dep.needs = ?1 AND \(OperationState.isOpen("later"))
+            WHERE op_dep.needs = ?1 AND (later.state = 'pending' OR op_dep.kind NOT IN ('group', 'collection'))
+                AND \(OperationState.isOpen("later"))
         """
 
     // MARK: notice

@@ -24,7 +24,7 @@ struct DataScrub: Sendable {
     static let youngestOrphan = TimeSpan.minutes(5)
 
     /// Operations that reference a blob.
-    private struct Named: Sendable {
+    fileprivate struct Named: Sendable {
         var count = 0
         /// Public ids of the operations that have not ended.
         var open: [String] = []
@@ -53,7 +53,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private func checkBlobs(_ run: ScrubRun) async throws {
+    fileprivate func checkBlobs(_ run: ScrubRun) async throws {
         let (blobs, named) = try await reader.read { db in (try allBlobs(in: db), try Self.named(in: db)) }
         run.expect(blobs.count)
         for (body, references) in blobs {
@@ -84,7 +84,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private static func named(in db: Database) throws -> [String: Named] {
+    fileprivate static func named(in db: Database) throws -> [String: Named] {
         let sql = "SELECT blob_sha, id, ended FROM \(try LiveWriteRow.bodyOwners(in: db)) ORDER BY id"
         return try Row.fetchAll(db, sql: sql).reduce(into: [:]) { named, row in
             var columns = RowReader(row)
@@ -149,5 +149,46 @@ extension DataStore {
             }
         }
         return run.report
+    }
+
+    /// Returns the bodies of open operations whose files are missing or have another length. No file is read.
+    /// - Throws: `DataStoreError`, `FileError`.
+    package func damagedBodies() async throws -> [ScrubReport.BadBlob] {
+        let blobs = try await reading { db in
+            try Row.fetchAll(db, sql: "SELECT sha, length FROM blob LIMIT 1000").map { row -> (String, Int64) in
+                var columns = RowReader(row)
+                return (Digest.hex(try columns.next(Data.self)), try columns.next())
+            }
+        }
+        if blobs.isEmpty { return [] }
+        let lacking = try await lanes.run(0) { [self] in
+            blobs.compactMap { name, length -> (name: String, what: String)? in
+                guard let size = FileStatus.of(blobPath(name))?.size else { return (name, "missing") }
+                return SealedChunks.isSize(size, of: length) ? nil : (name, "bad")
+            }
+        }
+        if lacking.isEmpty { return [] }
+        let named = try await reading { try DataScrub.named(in: $0) }
+        return lacking.compactMap { found in
+            guard let open = named[found.name]?.open, !open.isEmpty else { return nil }
+            return ScrubReport.BadBlob(sha256: found.name, what: found.what, operations: open)
+        }
+    }
+
+    /// Returns the bodies of open operations that are missing or are not what their names say; for a stopped server. Every body is read.
+    /// - Returns: nil where the outbox cannot be opened, and where there is none.
+    package static func damagedBodiesWhileStopped(
+        _ directory: String, seal: BodySeal? = nil, now: Timestamp
+    ) async -> [ScrubReport.BadBlob]? {
+        let run = ScrubRun("data", dryRun: true, startedAt: now) { _ in }
+        run.note { $0.data = ScrubReport.Data() }
+        let isDone = await run.attempt("open") {
+            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
+                guard let database else { return }
+                try await DataScrub(directory: directory, reader: database, seal: seal, now: now, unlink: nil, held: { ([], []) })
+                    .checkBlobs(run)
+            }
+        }
+        return isDone ? run.report.data?.badBlobs.filter { !$0.operations.isEmpty } : nil
     }
 }

@@ -3,38 +3,54 @@
 import ArgumentParser
 import Foundation
 import RockpoolCore
+import RockpoolStore
 import Synchronization
 
 /// `--config`, `--socket` and `--state-dir`, options of every command.
 struct CommonOptions: ParsableArguments {
     @Option(
         name: .long,
-        help: "The configuration file. By default ./rockpool.yaml or ~/.config/rockpool/rockpool.yaml, else the defaults are used.",
+        help: "The configuration file. By default ~/.config/rockpool/rockpool.yaml; for serve and config ./rockpool.yaml comes first.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
     @Option(name: .long, help: "The server's Unix socket (admin.socket).", completion: .file())
     var socket: String?
     @Option(name: .long, help: "The server's directory of the outbox (storage.state_dir).", completion: .directory)
     var stateDir: String?
-    /// The warnings that this process has printed: a command may read the configuration several times.
-    private static let warned = Mutex<Set<String>>([])
+    /// The lines that this process has printed: a command may read the configuration several times.
+    private static let said = Mutex<Set<String>>([])
 
-    /// Reads the configuration; warnings go to stderr. `flags` are the command's own options, by configuration key.
-    func load(flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
-        try load(file: config, flags: flags)
+    /// The file of the configuration, which may not exist if it is named; nil without one.
+    var file: String? { config ?? Directories.defaultFile(environment: ProcessInfo.processInfo.environment) }
+
+    /// Reads the configuration; warnings go to stderr.
+    func load() throws -> LoadedConfiguration { try load(file: file) }
+
+    /// As `load`, for the commands that also read the file of the working directory, which is named on stderr.
+    /// - Parameters:
+    ///   - named: The file in place of that of `--config`.
+    ///   - flags: The command's own options, by configuration key.
+    func loadInFolder(named: String? = nil, flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
+        guard named == nil, config == nil, let found = Directories.workingFile else { return try load(file: named ?? file, flags: flags) }
+        say("configuration \(found), found in the working directory")
+        return try load(file: found, flags: flags, consents: ConsentBook(environment: ProcessInfo.processInfo.environment))
     }
 
-    /// As `load`, with another file in place of that of `--config`.
-    func load(file: String?, flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
+    private func load(
+        file: String?, flags: [String: (flag: String, text: String)] = [:], consents: ConsentBook? = nil
+    ) throws -> LoadedConfiguration {
         let environment = ProcessInfo.processInfo.environment
-        let file = file ?? Directories.defaultFile(environment: environment)
         let flags = flags.merging(places(environment: environment)) { own, _ in own }
-        var loaded = try ConfigurationSources(file: file, environment: environment, flags: flags).load()
+        var loaded = try ConfigurationSources(file: file, environment: environment, consents: consents, flags: flags).load()
         loaded.file = file
-        for warning in loaded.warnings where Self.warned.withLock({ $0.insert(warning).inserted }) {
-            Display.error.print("rockpool: warning: \(warning)")
-        }
+        for warning in loaded.warnings { say("warning: \(warning)") }
         return loaded
+    }
+
+    /// Prints a line on stderr, once for each process.
+    func say(_ line: String) {
+        guard Self.said.withLock({ $0.insert(line).inserted }) else { return }
+        Display.error.print("rockpool: \(line)".inOneLine)
     }
 
     /// The keys that these options and their variables set.

@@ -14,6 +14,10 @@ struct ConfigReader {
     /// Command-line flags by configuration key, e.g. `storage.cache_dir` → (`--cache-dir`, `/tmp/x`).
     let flags: [String: (flag: String, text: String)]
 
+    /// False if the document must not set keys that need consent.
+    var decides = true
+    /// The keys that the document has set although it must not.
+    private(set) var decisions: [ConsentRequest.Decision] = []
     private(set) var problems: [Problem] = []
     /// The source of each key that was set.
     private(set) var places: [String: Place] = [:]
@@ -28,6 +32,12 @@ struct ConfigReader {
 
     mutating func refuse(_ message: String, at place: Place) {
         problems.append(Problem(place: place, message: message))
+    }
+
+    /// Notes that the document has set a key that needs consent; a value of a flag or a variable needs none.
+    mutating func note(decision value: ConfigDocument, at path: KeyPathName) {
+        guard let place = places[path.text], case .file = place else { return }
+        decisions.append(.init(key: path.text, place: place, value: value.json().inOneLine))
     }
 
     /// Reports a contradiction at one of its keys, else at the nearest mapping around or key below the first.

@@ -18,6 +18,12 @@ extension ScalarFormat where Value == String {
         return usualMethods.allSatisfy { text == $0 || Nearest.distance(from: text, to: $0) > 1 }
     }
 
+    /// The type of a body, with or without parameters.
+    static let mediaType = text("a media type such as text/plain") { text in
+        let parts = text.prefix { $0 != ";" }.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && !$0.contains(" ") } && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+    }
+
     /// A path of the upstream.
     static let urlPath = text("a path such as /v1/notes") { $0.hasPrefix("/") && !$0.contains(" ") && !$0.contains("#") }
 

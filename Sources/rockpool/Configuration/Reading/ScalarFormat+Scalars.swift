@@ -24,7 +24,11 @@ extension ScalarFormat where Value == String {
     static let argument = text("a program or an argument") { !$0.isEmpty && !$0.contains("\0") }
 
     /// A file system path; `~` is the home directory.
-    static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
+    static let path = {
+        var path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
+        path.namesFile = true
+        return path
+    }()
 
     /// The address of a PostgreSQL database. A password is refused, because `config show` prints the configuration.
     static let databaseURL = text("postgresql://HOST/DATABASE, without a password") { text in

@@ -11,6 +11,8 @@ struct ScalarFormat<Value>: Sendable {
     let show: @Sendable (Value) -> ConfigDocument
     /// The JSON Schema of the value.
     let schema: ConfigDocument
+    /// True if the value names a file or a directory of this machine.
+    var namesFile = false
 
     init(
         schema: ConfigDocument, parse: @escaping @Sendable (String) throws(Invalid) -> Value,

@@ -15,7 +15,9 @@ struct Section<Model>: Sendable {
             if key.isRequired, given[key.name] == nil, let entry {
                 reader.refuse("\(path.text): \(key.name) is missing", at: entry.place)
             }
+            let before = key.needsConsent && !reader.decides && given[key.name] != nil ? key.show(model) : nil
             key.read(given[key.name], &model, path.key(key.name), &reader)
+            if let before, key.show(model) != before { reader.note(decision: key.show(model), at: path.key(key.name)) }
         }
     }
 
@@ -40,6 +42,9 @@ struct Section<Model>: Sendable {
 struct Key<Model>: Sendable {
     let name: String
     var isRequired = false
+    /// True if a file that nobody has named may not set the key without the user's consent: it runs a program, names a file or a directory of
+    /// this machine, a socket, an authority or another host that sees what is sent, or opens the proxy to others.
+    var needsConsent = false
     /// The JSON Schema of the value.
     let schema: ConfigDocument
     let read: @Sendable (Entry?, inout Model, KeyPathName, inout ConfigReader) -> Void
@@ -51,6 +56,13 @@ struct Key<Model>: Sendable {
         key.isRequired = true
         return key
     }
+
+    /// This key, which only the user decides.
+    var consented: Key {
+        var key = self
+        key.needsConsent = true
+        return key
+    }
 }
 
 /// A key path that can be stored in a description.
@@ -60,7 +72,7 @@ extension Key {
     /// A scalar that always has a value.
     static func value<Value>(_ name: String, field: Field<Model, Value>, as form: ScalarFormat<Value>) -> Key {
         Key(
-            name: name, schema: form.schema,
+            name: name, needsConsent: form.namesFile, schema: form.schema,
             read: { entry, model, path, reader in
                 if let value = reader.value(entry, as: form, at: path) { model[keyPath: field] = value }
             },
@@ -70,7 +82,7 @@ extension Key {
     /// A scalar that may be absent or `null`.
     static func optional<Value>(_ name: String, field: Field<Model, Value?>, as form: ScalarFormat<Value>) -> Key {
         Key(
-            name: name, schema: form.schema.orNull,
+            name: name, needsConsent: form.namesFile, schema: form.schema.orNull,
             read: { entry, model, path, reader in
                 if entry?.node.isNothing == true, reader.override(of: path) == nil {
                     model[keyPath: field] = nil
@@ -84,7 +96,7 @@ extension Key {
     /// A list of scalars; a variable separates them by commas.
     static func list<Value>(_ name: String, field: Field<Model, [Value]>, of form: ScalarFormat<Value>) -> Key {
         Key(
-            name: name, schema: form.schema.orList,
+            name: name, needsConsent: form.namesFile, schema: form.schema.orList,
             read: { entry, model, path, reader in
                 if let values = reader.values(entry, as: form, at: path) { model[keyPath: field] = values }
             },

@@ -14,9 +14,10 @@ extension Configuration {
             blank: { CacheCategory(name: $0) }),
         .section("defaults", field: \.defaults, of: DefaultSettings.section),
         .value("network", field: \.network, as: .word),
-        .sections("via", field: \.via, of: ParentRule.section, blank: ParentRule()),
+        .sections("via", field: \.via, of: ParentRule.section, blank: ParentRule()).consented,
         .shorthand(
-            "tracing", field: \.tracing, for: \.url, as: .collector, of: TracingSettings.section, blank: TracingSettings(url: "")),
+            "tracing", field: \.tracing, for: \.url, as: .collector, of: TracingSettings.section, blank: TracingSettings(url: "")
+        ).consented,
         .sections("notify", field: \.notify, of: NoticeRule.section, blank: NoticeRule()),
         .section("callbacks", field: \.callbacks, of: CallbackSettings.section),
         .section("fleet", field: \.fleet, of: FleetSettings.section),
@@ -35,7 +36,7 @@ extension DefaultSettings {
     static let section = Section<DefaultSettings>([
         .value("category", field: \.category, as: .name),
         .value("policy", field: \.policy, as: .word),
-        .value("intercept", field: \.intercept, as: .flag),
+        .value("intercept", field: \.intercept, as: .flag).consented,
         .value("queue_writes", field: \.queueWrites, as: .flag),
     ])
 }

@@ -8,7 +8,7 @@ extension NoticeRule {
         .value("storage", field: \.storagePercent, as: .share),
         .value("away", field: \.away, as: .span),
         .value("every", field: \.every, as: .span),
-        .list("command", field: \.command, of: .argument),
+        .list("command", field: \.command, of: .argument).consented,
         .optionalSection(
             "webhook", field: \.webhook, of: WebhookSettings.section, blank: WebhookSettings(url: "", secretFile: "")),
         .value("desktop", field: \.desktop, as: .flag),
@@ -25,14 +25,14 @@ extension TracingSettings {
 
 extension WebhookSettings {
     static let section = Section<WebhookSettings>([
-        .value("url", field: \.url, as: .webhookURL).required,
+        .value("url", field: \.url, as: .webhookURL).required.consented,
         .value("secret_file", field: \.secretFile, as: .path).required,
     ])
 }
 
 extension CallbackSettings {
     static let section = Section<CallbackSettings>([
-        .list("origins", field: \.origins, of: .origin),
+        .list("origins", field: \.origins, of: .origin).consented,
         .optional("secret_file", field: \.secretFile, as: .path),
     ])
 }

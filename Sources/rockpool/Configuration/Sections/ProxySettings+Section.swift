@@ -7,12 +7,12 @@ extension ProxySettings {
         .optional("socks", field: \.socks, as: .listener),
         .optional("transparent", field: \.transparent, as: .listener),
         .optionalSection("auth", field: \.auth, of: ProxyAuthentication.section, blank: ProxyAuthentication(file: "")),
-        .list("allow", field: \.allow, of: .network),
-        .list("connect_ports", field: \.connectPorts, of: .whole(in: 1...65535)),
+        .list("allow", field: \.allow, of: .network).consented,
+        .list("connect_ports", field: \.connectPorts, of: .whole(in: 1...65535)).consented,
         .section("timeouts", field: \.timeouts, of: ClientTimeouts.section),
         .section("limits", field: \.limits, of: ClientLimits.section),
-        .list("deny_addresses", field: \.denyAddresses, of: .network),
-        .list("intercept", field: \.intercept, of: .hostPattern),
+        .list("deny_addresses", field: \.denyAddresses, of: .network).consented,
+        .list("intercept", field: \.intercept, of: .hostPattern).consented,
         .list("no_proxy", field: \.noProxy, of: .host),
     ])
 }
@@ -38,6 +38,7 @@ extension ClientLimits {
         .value("target", field: \.targetBytes, as: .limit),
         .value("body_rate", field: \.bodyRate, as: .limit),
         .value("connections", field: \.connections, as: .whole(in: 1...1_000_000)),
+        .value("exchanges", field: \.exchanges, as: .whole(in: 1...1_000_000)),
         .value("connections_per_address", field: \.connectionsPerAddress, as: .whole(in: 1...1_000_000)),
         .value("requests_per_connection", field: \.requestsPerConnection, as: .whole(in: 1...1_000_000_000)),
     ])
@@ -46,8 +47,8 @@ extension ClientLimits {
 extension AdminSettings {
     static let section = Section<AdminSettings>([
         .value("listen", field: \.listen, as: .listener),
-        .list("hosts", field: \.hosts, of: .host),
+        .list("hosts", field: \.hosts, of: .host).consented,
         .optional("socket", field: \.socket, as: .path),
-        .value("socket_access", field: \.socketAccess, as: .word),
+        .value("socket_access", field: \.socketAccess, as: .word).consented,
     ])
 }

@@ -1,5 +1,6 @@
 // The keys of one route and of one resource (docs/reference/configuration.md#routes, `routes`, `resources`).
 import RockpoolCore
+import Yams
 
 extension Route {
     static let section = Section<Route>([
@@ -9,14 +10,53 @@ extension Route {
         .value("queue", field: \.queue, as: .word),
         .value("store", field: \.store, as: .word),
         .value("cache", field: \.cache, as: .word),
+        .value("read", field: \.read, as: .flag),
         .value("kind", field: \.kind, as: .word),
         .optional("lane", field: \.lane, as: .pointer),
-        .value("offline_response", field: \.offlineResponse, as: .word),
+        .offlineResponse,
         .optionalSection("timeouts", field: \.timeouts, of: RouteTimeouts.section, blank: RouteTimeouts()),
         .optional("no_vary_search", field: \.searchVariance, as: .searchVariance),
         .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
+        .value("on_refused", field: \.onRefused, as: .word),
         .value("logout", field: \.logout, as: .flag),
     ])
+}
+
+extension FixedReply {
+    static let section = Section<FixedReply>([
+        .value("status", field: \.status, as: .whole(in: 200...299)),
+        .optional("type", field: \.type, as: .mediaType),
+        .value("body", field: \.body, as: .text("a text") { _ in true }),
+    ])
+}
+
+extension Key where Model == Route {
+    /// A word, or a mapping with the reply.
+    fileprivate static var offlineResponse: Key {
+        let words = ScalarFormat<Resource.OfflineResponse>.word
+        return Key(
+            name: "offline_response", schema: words.schema.orNull(or: FixedReply.section.schema),
+            read: { entry, route, path, reader in
+                let isOverridden = reader.override(of: path) != nil
+                if let entry, !isOverridden, entry.node.scalar == nil {
+                    var reply = FixedReply()
+                    FixedReply.section.read(entry, into: &reply, at: path, with: &reader)
+                    route.offlineResponse = .fixed(reply)
+                } else if entry?.node.isNothing == true, !isOverridden {
+                    route.offlineResponse = nil
+                } else if let word = reader.value(entry, as: words, at: path) {
+                    route.offlineResponse = word == .accepted ? .accepted : .optimistic
+                }
+            },
+            show: { route in
+                switch route.offlineResponse {
+                case nil: .null
+                case .accepted: words.show(.accepted)
+                case .optimistic: words.show(.optimistic)
+                case .fixed(let reply): FixedReply.section.show(reply)
+                }
+            })
+    }
 }
 
 extension RouteTimeouts {
@@ -35,7 +75,7 @@ extension Resource {
         .value("id", field: \.id, as: .pointer),
         .value("version", field: \.version, as: .version),
         .optional("updated_at", field: \.updatedAt, as: .pointer),
-        .value("offline_response", field: \.offlineResponse, as: .word),
+        .optional("offline_response", field: \.offlineResponse, as: .word),
         .value("conflict", field: \.conflict, as: .word),
         .map("fields", field: \.fields, keys: .pointer, values: .fieldStrategy),
         .optionalSection("delta", field: \.delta, of: Delta.section, blank: Delta(query: "", cursor: "")),

@@ -21,8 +21,8 @@ extension StorageSettings {
 
 extension OutboxSettings {
     static let section = Section<OutboxSettings>([
-        .value("store", field: \.store, as: .word),
-        .optional("url", field: \.url, as: .databaseURL),
+        .value("store", field: \.store, as: .word).consented,
+        .optional("url", field: \.url, as: .databaseURL).consented,
         .optional("url_file", field: \.urlFile, as: .path),
         .optional("node", field: \.node, as: .name),
         .value("require_synchronous", field: \.requiresSynchronous, as: .flag),

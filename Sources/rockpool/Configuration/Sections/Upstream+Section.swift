@@ -17,7 +17,8 @@ extension Upstream {
         .value("identity", field: \.identity, as: .identity),
         .optionalSection("refresh", field: \.refresh, of: RefreshRecipe.section, blank: RefreshRecipe(path: "/")),
         .shorthand(
-            "via", field: \.parent, for: \.url, as: .parentProxy, of: ParentSettings.section, blank: ParentSettings(url: "")),
+            "via", field: \.parent, for: \.url, as: .parentProxy, of: ParentSettings.section, blank: ParentSettings(url: "")
+        ).consented,
         .section("tls", field: \.tls, of: TLSSettings.section),
         .optionalSection("probe", field: \.probe, of: Probe.section, blank: Probe(path: "/")),
         .section("timeouts", field: \.timeouts, of: UpstreamTimeouts.section),
@@ -134,6 +135,8 @@ extension QueueSettings {
         .value("max_attempts", field: \.maxAttempts, as: .whole(in: 1...1_000_000)),
         .value("credentials", field: \.credentials, as: .word),
         .value("squash", field: \.squash, as: .word),
+        .value("repeats", field: \.repeats, as: .word),
+        .value("uncertain_hold", field: \.uncertainHold, as: .duration),
     ])
 }
 

@@ -20,6 +20,7 @@ extension ConfigDocument {
         }
     }
 
+    /// A string that JSON and YAML read in the same way: nothing in it ends a line in either, and every character is one that is seen.
     private static func quoted(_ text: String) -> String {
         var out = "\""
         for scalar in text.unicodeScalars {
@@ -29,12 +30,22 @@ extension ConfigDocument {
             case "\n": out += "\\n"
             case "\r": out += "\\r"
             case "\t": out += "\\t"
-            case _ where scalar.value < 0x20:
+            case _ where scalar.value <= 0xFFFF && scalar.isUnseen:
                 let digits = String(scalar.value, radix: 16)
                 out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: out.unicodeScalars.append(scalar)
             }
         }
         return out + "\""
+    }
+}
+
+extension Unicode.Scalar {
+    /// True for controls, separators of lines and characters of format, such as those that turn the direction of writing.
+    fileprivate var isUnseen: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .format: true
+        default: false
+        }
     }
 }

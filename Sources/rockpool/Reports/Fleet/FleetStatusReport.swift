@@ -10,12 +10,32 @@ struct FleetStatusReport: TabularReport, Equatable {
             var failed: Int?
             var oldestPendingSeconds: Double?
             var version: String?
+
+            private enum CodingKeys: CodingKey { case state, pending, conflicts, failed, oldestPendingSeconds, version }
+
+            /// A member that is not what it should be is left out: it comes from another machine.
+            init(from decoder: any Decoder) throws {
+                let members = try decoder.container(keyedBy: CodingKeys.self)
+                func value<T: Decodable>(_ key: CodingKeys) -> T? { (try? members.decodeIfPresent(T.self, forKey: key)) ?? nil }
+                (state, pending, conflicts, failed) = (value(.state), value(.pending), value(.conflicts), value(.failed))
+                (oldestPendingSeconds, version) = (value(.oldestPendingSeconds), value(.version))
+            }
         }
 
         var site: String
         var silent: Bool
         var heardAt: String?
         var report: Report?
+
+        private enum CodingKeys: CodingKey { case site, silent, heardAt, report }
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            site = try members.decode(String.self, forKey: .site)
+            silent = try members.decode(Bool.self, forKey: .silent)
+            heardAt = try members.decodeIfPresent(String.self, forKey: .heardAt)
+            report = (try? members.decodeIfPresent(Report.self, forKey: .report)) ?? nil
+        }
 
         /// True if it is silent, or a write of it waits for a person.
         var needsPerson: Bool { silent || (report?.conflicts ?? 0) > 0 || (report?.failed ?? 0) > 0 }

@@ -6,8 +6,9 @@ struct LaneRetryReport: Decodable, Equatable {
     var uncertain: [String]
     var held: [HeldReport]?
 
-    func lines(lane: String) -> [String] {
-        if retried.isEmpty, uncertain.isEmpty, held == nil { return ["nothing to retry in lane \(lane)"] }
+    /// - Parameter place: what was retried, for people.
+    func lines(of place: String) -> [String] {
+        if retried.isEmpty, uncertain.isEmpty, held == nil { return ["nothing to retry in \(place)"] }
         return retried.map { "\($0) will be retried" }
             + uncertain.map { "\($0) is not retried: it may have taken effect; retry it by its id if that may happen twice" }
             + (held ?? []).map(\.line)

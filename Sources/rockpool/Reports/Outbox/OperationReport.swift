@@ -36,6 +36,7 @@ struct OperationReport: TabularReport, Hashable {
     var nextAttemptAt: String?
     var lastError: String?
     var priority: Int?
+    var repeats: Int?
     var localId: String?
     var serverId: String?
     var waiting: String?
@@ -56,7 +57,8 @@ struct OperationReport: TabularReport, Hashable {
             ("entity", entity.map { .init($0) }), ("lane", lane.map { .init($0) }), ("idempotency key", idempotencyKey.map { .init($0) }),
             ("attempts", attempts.map { "\($0)" }), ("accepted", acceptedAt.map { .init(ForPeople.time($0)) }),
             ("next attempt", nextAttemptAt.map { .init(ForPeople.time($0)) }), ("last error", lastError.map { .init($0, .bad) }),
-            ("priority", priority.map { "\($0)" }), ("why", waiting.map { .init($0) }),
+            ("priority", priority.map { "\($0)" }), ("repeats", repeats.flatMap { $0 > 0 ? "\($0), counted as this one" : nil }),
+            ("why", waiting.map { .init($0) }),
             ("conflict", conflict.map { "rockpool conflicts show \($0)" }),
             ("blocked by", blockedBy.map { .init("\($0.id) (\($0.state ?? "?"))") }),
             ("depends on", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),

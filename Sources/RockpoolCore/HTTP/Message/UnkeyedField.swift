@@ -1,0 +1,146 @@
+// Request fields that are not in the cache key, by what they may do to the response (docs/security-model.md#unkeyed-inputs, which lists them).
+package import HTTPTypes
+
+/// The kind of a request field, by its name.
+package enum UnkeyedField: String, CaseIterable, Sendable {
+    /// Makes frameworks respond for another host, path, method or client: no response to a request with it is stored.
+    case overrides
+    /// Names a user, a tenant, a device, a route or a view of the page: each response counts as one whose `Vary` names it.
+    case selects
+    /// Names one request, or the trace that it belongs to: it has a value of its own in each request, and changes no response.
+    case correlates
+    /// Free text that most clients send. A response that repeats it counts as one that varies by it.
+    case describes
+    /// Read by this proxy or by a specification: conditions, credentials, preferences for which an origin has `Vary`, what browsers add.
+    case known
+    /// Any other. As `describes`; so does a response that cannot be read.
+    case unknown
+
+    /// The kind of the field with this name.
+    package init(_ name: HTTPField.Name) { self = Self.of(name.canonicalName.utf8.span) }
+
+    private static func of(_ name: Span<UInt8>) -> UnkeyedField { table.value(of: name) ?? byWords(name) ?? .unknown }
+
+    /// True if a field may make the framework treat the request as another method, so that no stored response may be served for it.
+    package static func replacesMethod(in fields: HTTPFields) -> Bool {
+        fields.contains { $0.name.canonicalName.utf8.first == 0x78 && methods.contains($0.name.canonicalName) }
+    }
+
+    // MARK: names
+
+    private static let table = FieldNameTable(names, prefixes: prefixes)
+
+    /// The names of each kind, and beginnings of names. Exact names come first, then beginnings, then words.
+    static let names: [(String, UnkeyedField)] =
+        overriding.map { ($0, .overrides) } + correlating.map { ($0, .correlates) } + describing.map { ($0, .describes) }
+        + selecting.map { ($0, .selects) } + wellKnown.map { ($0, .known) }
+    static let prefixes: [(String, UnkeyedField)] =
+        overridingPrefixes.map { ($0, .overrides) } + correlatingPrefixes.map { ($0, .correlates) }
+        + selectingPrefixes.map { ($0, .selects) } + wellKnownPrefixes.map { ($0, .known) }
+
+    private static let methods: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
+    static let overriding: Set<String> = methods.union([
+        "forwarded", "x-host", "x-http-host-override", "x-host-override", "x-backend-host", "x-url-scheme", "front-end-https",
+        "x-real-ip", "true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-addr", "x-remote-ip",
+        "cf-connecting-ip", "fastly-client-ip", "x-proxy-url", "x-wap-profile",
+    ])
+    static let overridingPrefixes = ["x-forwarded", "x-original-", "x-rewrite-", "x-override-"]
+
+    private static let correlating = [
+        "x-request-id", "x-correlation-id", "x-amzn-trace-id", "traceparent", "tracestate", "baggage", "b3", "sentry-trace", "x-trace",
+        "x-cloud-trace-context", "newrelic", "grpc-trace-bin",
+        "elastic-apm-traceparent", "x-amz-cf-id", "x-azure-ref", "cf-ray", "x-vercel-id", "x-arr-log-id", "x-request-start",
+        "x-queue-start",
+    ]
+    private static let correlatingPrefixes = [
+        "x-b3-", "x-datadog-", "x-ot-", "ot-tracer-", "uberctx-", "x-instana-", "x-dynatrace", "x-newrelic-", "amz-sdk-",
+    ]
+
+    private static let describing = ["user-agent", "x-user-agent", "x-amz-user-agent", "accept-language", "accept-charset"]
+
+    private static let selecting = [
+        // Users.
+        "from", "sudo", "x-sudo", "x-act-as", "x-on-behalf-of", "x-client-id", "client-id", "x-client-dn", "x-client-verify",
+        // Routes.
+        "rsc", "x-api-version", "api-version", "x-github-api-version", "accept-version", "x-app-id", "x-application-id",
+        "x-parse-application-id",
+        // Views of a page.
+        "x-requested-with", "x-turbo", "x-nuxt",
+        // Devices and their places.
+        "x-akamai-edgescape",
+    ]
+    private static let selectingPrefixes = [
+        "remote-", "x-remote-", "x-auth-", "x-authenticated-", "x-authentik-", "x-webauth-", "x-vouch-", "x-pomerium-", "x-oidc-", "oidc-",
+        "oidc_", "x-jwt-", "x-ms-client-principal", "x-ms-token-", "x-goog-authenticated-", "x-goog-iap-", "x-amzn-oidc-", "cf-access-",
+        "tailscale-", "shib-", "x-shib-", "x-saml-", "x-hasura-", "x-consumer-", "x-credential-", "ssl-", "ssl_", "x-ssl-", "client-cert",
+        "x-client-cert", "x-arr-clientcert", "x-middleware-", "x-invoke-", "x-nextjs-", "x-sveltekit-", "next-router-", "turbo-", "hx-",
+        "x-pjax", "x-inertia", "x-livewire", "x-up-", "x-partial", "x-fragment", "x-ajax", "x-mobile", "x-wurfl-", "x-geo", "cf-ip",
+        "cloudfront-", "x-appengine-", "x-vercel-",
+    ]
+
+    /// Names of fields that browsers and common clients send, and of those that this proxy reads. None has a beginning of
+    /// `PlainFields.decidingPrefixes`.
+    private static let wellKnown =
+        [
+            "host", "connection", "accept", "accept-encoding", "cache-control", "pragma", "referer", "origin", "range", "te", "trailer",
+            "transfer-encoding", "upgrade", "http2-settings", "keep-alive", "expect", "via", "cdn-loop", "max-forwards", "alt-used",
+            "prefer",
+            "idempotency-key", "early-data", "date", "warning", "priority", "depth", "destination", "overwrite", "lock-token", "timeout",
+            "brief", "git-protocol", "last-event-id", "available-dictionary", "dictionary-id", "dnt", "downlink", "dpr", "ect", "rtt",
+            "save-data", "device-memory", "viewport-width", "width", "purpose", "service-worker", "service-worker-navigation-preload",
+            "upgrade-insecure-requests", "dpop", "x-amz-date", "x-amz-content-sha256", "req-num", "test-id", "test-name",
+        ] + SecretFields.identifying.map(\.canonicalName)
+    private static let wellKnownPrefixes = [
+        "sec-", "accept-", "want-", "access-control-request-", "if-", "content-", "proxy-", "rockpool-",
+    ]
+
+    // MARK: words
+
+    private enum Word { case selects, correlates, numbered, id }
+
+    /// The kind by the words of a name, which hyphens, underscores and dots separate; nil if none of them says it.
+    static func byWords(_ name: Span<UInt8>) -> UnkeyedField? {
+        var (start, last, selects) = (0, Word?.none, false)
+        for index in 0...name.count {
+            guard
+                index == name.count || name[index] == UInt8(ascii: "-") || name[index] == UInt8(ascii: "_")
+                    || name[index] == UInt8(ascii: ".")
+            else { continue }
+            let word = words.value(of: name.extracting(start..<index))
+            if word == .correlates || word == .id && last == .numbered { return .correlates }
+            if word == .selects { selects = true }
+            (start, last) = (index + 1, word)
+        }
+        return selects ? .selects : nil
+    }
+
+    private static let words = FieldNameTable(
+        [("id", Word.id)] + ["request", "correlation", "trace", "span", "transaction", "req"].map { ($0, .numbered) }
+            + ["requestid", "correlationid", "traceid", "spanid", "transactionid", "traceparent", "tracestate"].map { ($0, .correlates) }
+            + selectingWords.map { ($0, .selects) })
+    static let selectingWords = [
+        // Users.
+        "user", "users", "userid", "username", "useremail", "uid", "login", "email", "principal", "subject", "identity", "member",
+        "memberid",
+        "role", "roles", "group", "groups", "impersonate", "impersonated", "impersonation", "actor", "persona", "profile", "profileid",
+        "employee", "visitor", "visitorid", "anonymous", "msisdn",
+        // Tenants.
+        "tenant", "tenants", "tenantid", "account", "accounts", "accountid", "org", "orgid", "organization", "organizationid",
+        "organisation", "company", "companyid", "customer", "customerid", "team", "teamid", "workspace", "workspaceid", "project",
+        "projectid", "namespace", "realm", "store", "shop", "shopid", "site", "brand", "market",
+        // Devices and what they are set to.
+        "device", "deviceid", "devices", "imei", "imsi", "country", "region", "locale", "language", "lang", "currency", "timezone",
+        // Routes.
+        "url", "uri", "baseurl", "path", "host", "hostname", "domain", "route", "router", "routing", "prefix", "scheme", "proto", "port",
+        "backend", "upstream", "server", "script", "experiment", "experiments", "variant",
+    ]
+}
+
+extension HTTPFields {
+    /// The names of the fields of these kinds, each once, in their order.
+    package func names(of kinds: Set<UnkeyedField>) -> [HTTPField.Name] {
+        var names: [HTTPField.Name] = []
+        for field in self where kinds.contains(UnkeyedField(field.name)) && !names.contains(field.name) { names.append(field.name) }
+        return names
+    }
+}

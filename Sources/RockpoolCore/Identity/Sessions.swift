@@ -1,0 +1,110 @@
+// Sessions whose cookies are renewed go forward only: what was left behind names nobody (docs/caching.md#renewed-cookies).
+import OrderedCollections
+
+/// The credentials that name the sessions of renewed cookies, and those that have named them.
+///
+/// A value of a cookie may be known to others: to the site that set it before its user signed in, or to who has planted it. So a value names
+/// the session only until the next one is used, at most for a second, in which the requests that a browser had under way are answered.
+package struct Sessions: Sendable {
+    /// A credential that was renewed.
+    private struct Former: Sendable {
+        let principal: String
+        let until: Timestamp
+        /// `count` after it has ceased to name the session; nil before.
+        var endedAt: UInt64?
+    }
+
+    /// What becomes of a session that goes on.
+    package struct Step: Hashable, Sendable {
+        /// Its identity.
+        package var principal: String
+        /// True if it was named by its first credential until now, and has got a name of its own.
+        package var isNew: Bool
+        /// Credentials that name it no more, except for the requests under way.
+        package var gone: [String]
+    }
+
+    /// The time for which a renewed value still names the session.
+    package static let overlap = TimeSpan.seconds(1)
+    private static let limit = 1000
+    /// The most unused values of one session: more than a browser has under way at once.
+    private static let valueLimit = 32
+
+    private var formers: OrderedDictionary<String, Former> = [:]
+    /// The credential that each one has replaced, until it is used.
+    private var predecessors: [String: String] = [:]
+    /// The credentials that name a session now, the oldest first, by its principal.
+    private var values: OrderedDictionary<String, [String]> = [:]
+    /// The number of credentials that sessions have left behind.
+    package private(set) var count: UInt64 = 0
+
+    package init() {}
+
+    /// Notes that a request has come with a credential.
+    /// - Returns: the principal of the session if the credential was renewed a moment ago; and the credentials that name theirs no more.
+    package mutating func arrived(_ credential: String, now: () -> Timestamp) -> (principal: String?, ended: [String]) {
+        guard !formers.isEmpty else { return (nil, []) }
+        var ended: [String] = []
+        if let replaced = predecessors.removeValue(forKey: credential), end(replaced) { ended.append(replaced) }
+        guard let former = formers[credential], former.endedAt == nil else { return (nil, ended) }
+        let time = now()
+        if time < former.until, time >= former.until - Self.overlap { return (former.principal, ended) }
+        if end(credential) { ended.append(credential) }
+        return (nil, ended)
+    }
+
+    /// Returns the session of a request that came when its credential still named it; nil for any other request.
+    package func successor(of credential: String, arrivedAt arrival: UInt64) -> String? {
+        guard let former = formers[credential], former.endedAt.map({ arrival < $0 }) ?? true else { return nil }
+        return former.principal
+    }
+
+    /// Lets a session go on from the credential of a request to that of its answer.
+    /// - Parameters:
+    ///   - principal: the identity that the request had.
+    ///   - made: the name of the session if it has none of its own yet.
+    /// - Returns: nil if the request came with a credential that its session had left behind.
+    package mutating func goOn(
+        from old: String, arrivedAt arrival: UInt64, to new: String, as principal: String, orAs made: String, at now: Timestamp
+    ) -> Step? {
+        var step: Step
+        if let former = formers[old] {
+            guard former.endedAt.map({ arrival < $0 }) ?? true else { return nil }
+            step = Step(principal: former.principal, isNew: false, gone: [])
+        } else {
+            step = Step(principal: principal == old ? made : principal, isNew: principal == old, gone: [old])
+            if formers.count >= Self.limit {
+                let oldest = formers.removeFirst().key
+                predecessors = predecessors.filter { $0.value != oldest }
+            }
+            formers[old] = Former(principal: step.principal, until: now + Self.overlap)
+        }
+        // A value that has come back is the session's again.
+        formers[new] = nil
+        predecessors[new] = old
+        var known = values.removeValue(forKey: step.principal) ?? []
+        known.removeAll { $0 == old || $0 == new }
+        known.append(new)
+        if known.count > Self.valueLimit {
+            let oldest = known.removeFirst()
+            predecessors[oldest] = nil
+            step.gone.append(oldest)
+        }
+        if values.count >= Self.limit { values.removeFirst() }
+        values[step.principal] = known
+        return step
+    }
+
+    /// Forgets a session that has ended.
+    package mutating func forget(_ principal: String) {
+        for name in values.removeValue(forKey: principal) ?? [] { predecessors[name] = nil }
+        formers.removeAll { $0.value.principal == principal }
+    }
+
+    private mutating func end(_ credential: String) -> Bool {
+        guard let former = formers[credential], former.endedAt == nil else { return false }
+        count += 1
+        formers[credential]?.endedAt = count
+        return true
+    }
+}

@@ -1,0 +1,89 @@
+// What an upstream answers to writes where its answers carry nothing: the reply to the next one that is queued (docs/outbox.md#replies).
+import HTTPTypes
+
+/// The writes of one upstream that it answers in the same form: their method, with the declared resource and the kind of path below it, the
+/// configured route, or the path.
+package struct WriteRoute: Hashable, Sendable {
+    /// The name under which it is stored.
+    package let name: String
+
+    /// The route with a stored name.
+    package init(name: String) { self.name = name }
+
+    package init(of request: RequestHead, plan: RoutePlan) { self.init(of: request, route: plan.route, entity: plan.entity) }
+
+    init(of request: RequestHead, route: Route?, entity: EntityMatch?) {
+        name = "\(request.method.rawValue) \(Self.place(of: request, route: route, entity: entity))"
+    }
+
+    private static func place(of request: RequestHead, route: Route?, entity: EntityMatch?) -> String {
+        if let entity, let resource = entity.resource {
+            let action = entity.action.map { "/\($0)" } ?? ""
+            return resource.collection + (entity.isItem ? "/{id}" : "") + action
+        }
+        // A pattern for paths of any depth covers endpoints with different answers.
+        if let pattern = route?.match.split(separator: " ").last, !pattern.contains("**") { return String(pattern) }
+        // Paths right below the root are no members of one collection.
+        guard request.method != .post, let end = request.path.dropLast().lastIndex(of: "/"), end != request.path.startIndex else {
+            return request.path
+        }
+        return "\(request.path[..<end])/*"
+    }
+}
+
+/// The answers of one upstream that carried nothing, by route: the newest answer to each. A route with a newest answer that carried something
+/// is not kept, because a queued write of that route is answered 202.
+package struct EmptyAnswers: Sendable {
+    /// The most routes that are kept.
+    package static let limit = 1024
+
+    /// A change that has to be stored.
+    package struct Change: Hashable, Sendable {
+        package var route: WriteRoute
+        /// nil: the route is no longer kept.
+        package var status: Int?
+
+        package init(route: WriteRoute, status: Int?) { (self.route, self.status) = (route, status) }
+    }
+
+    private var statuses: [WriteRoute: (status: Int, order: Int)] = [:]
+    private var next = 0
+
+    package init() {}
+
+    package func status(for route: WriteRoute) -> Int? { statuses[route]?.status }
+
+    /// Takes the newest answer to a route.
+    /// - Parameter status: of an answer that carried nothing; nil for another one.
+    /// - Returns: what has to be stored; the oldest route makes room.
+    package mutating func note(_ status: Int?, for route: WriteRoute) -> [Change] {
+        guard statuses[route]?.status != status else { return [] }
+        var changes = [Change(route: route, status: status)]
+        guard let status else {
+            statuses[route] = nil
+            return changes
+        }
+        if statuses[route] == nil, statuses.count >= Self.limit, let oldest = statuses.min(by: { $0.value.order < $1.value.order })?.key {
+            statuses[oldest] = nil
+            changes.append(Change(route: oldest, status: nil))
+        }
+        statuses[route] = (status, next)
+        next += 1
+        return changes
+    }
+
+    /// True if an answer of this status may carry nothing: then the length of its body decides.
+    package static func mayBeEmpty(_ status: Int) -> Bool { [200, 201, 204, 205].contains(status) }
+
+    /// What an answer to a write shows of those to the next ones.
+    /// - Parameters:
+    ///   - isEmpty: true if it had no content.
+    ///   - rule: the declared rule of success.
+    /// - Returns: nil for an answer that shows nothing, because it is no success; a status if it carried nothing else; `.some(nil)` otherwise.
+    package static func shown(by answer: ResponseHead, isEmpty: Bool, rule: SuccessRule?) -> Int?? {
+        guard (200...299).contains(answer.status), AnswerFailure.of(answer, body: isEmpty ? [] : nil, by: rule) == nil else { return nil }
+        let isBare = answer.status == 204 || answer.status == 205 || isEmpty && mayBeEmpty(answer.status)
+        let names = answer.fields.contains(.location) || answer.fields.contains(.setCookie)
+        return .some(isBare && !names ? answer.status : nil)
+    }
+}

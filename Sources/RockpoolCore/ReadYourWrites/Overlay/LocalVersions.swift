@@ -1,0 +1,110 @@
+// Versions that stand in a body: in what is folded they follow the local tag, and before a write is sent they become the server's
+// (docs/outbox.md#local-etags).
+package import HTTPTypes
+
+/// The members of a resource's representations that hold its version as text.
+package struct LocalVersions {
+    /// The largest body in bytes that is searched.
+    private static let limit = Int.mib(1)
+
+    private let shape: RepresentationShape
+    /// The declared version within the object; nil where the resource is versioned by its ETag.
+    private let place: JSONPointer?
+
+    package init(_ resource: Resource) {
+        shape = RepresentationShape(resource)
+        place = resource.versionPlace
+    }
+
+    init(_ shape: RepresentationShape) { (self.shape, place) = (shape, shape.version) }
+
+    // MARK: reads
+
+    /// Returns a folded representation in which the declared version, and a member that repeats the ETag, name the local state.
+    /// - Parameters:
+    ///   - body: with its envelope.
+    ///   - sequence: the last write in it.
+    ///   - etag: that of the representation without the writes.
+    package func shown(_ body: JSONValue, after sequence: Int64, etag: EntityTag?) -> JSONValue {
+        shape.opened(body).map { shape.closed(marked($0, after: sequence, etag: etag), in: body) } ?? body
+    }
+
+    /// Returns an object, without its envelope, as `shown(_:after:etag:)` does.
+    func marked(_ object: JSONValue, after sequence: Int64, etag: EntityTag? = nil) -> JSONValue {
+        mapped(object) { text, isDeclared in
+            if let local = LocalETag(text), isDeclared || local.base != nil {
+                return LocalETag(sequence: sequence, base: local.base).written(like: text)
+            }
+            guard let tag = EntityTag(text), isDeclared || etag.map(tag.names) == true else { return nil }
+            let isBare = !text.hasPrefix("\"") && !tag.isWeak
+            return LocalETag(sequence: sequence, base: isBare ? EntityTag("\"\(text)\"") : tag).written(like: text)
+        }
+    }
+
+    // MARK: writes
+
+    /// Returns the declared version in a representation; nil without one, and for one that is no text.
+    package func version(in body: [UInt8]) -> String? {
+        (try? JSONValue.parse(body)).flatMap { place?.get(in: shape.unwrapped($0))?.string }
+    }
+
+    /// The local states that a JSON body names as versions.
+    package func tags(in body: [UInt8]) -> [LocalETag] {
+        var tags: [LocalETag] = []
+        _ = replaced(in: body) { tag in
+            tags.append(tag)
+            return nil
+        }
+        return tags
+    }
+
+    /// Returns the body with each local version replaced; unchanged if it names none.
+    /// - Parameter real: returns the server's version; nil keeps the local one.
+    package func replaced(in body: [UInt8], by real: (LocalETag) -> String?) -> [UInt8] {
+        guard body.holds("loc-"), body.count <= Self.limit, let value = try? JSONValue.parse(body) else { return body }
+        func replace(_ text: String, _ isDeclared: Bool) -> String? {
+            LocalETag(text).flatMap { isDeclared || $0.base != nil ? real($0) : nil }
+        }
+        let result: JSONValue
+        if let operations = value.array {
+            // A JSON Patch tests the version that its client has seen.
+            result = .array(operations.map { mapped($0, replace) })
+        } else {
+            let object = shape.unwrapped(value)
+            let new = mapped(object, replace)
+            result = object == value ? new : shape.closed(new, in: value)
+        }
+        return result == value ? body : result.serialized()
+    }
+
+    /// Returns the object with the text of each of its own members, and of the declared version, replaced where `change` returns another.
+    private func mapped(_ object: JSONValue, _ change: (_ text: String, _ isDeclared: Bool) -> String?) -> JSONValue {
+        guard let members = object.object else { return object }
+        let top = place?.tokens.count == 1 ? place?.tokens.first : nil
+        var result = JSONValue.object(
+            JSONObject(
+                members.map { name, value in
+                    (name, value.string.flatMap { change($0, name == top) }.map { JSONValue.string($0) } ?? value)
+                }))
+        if top == nil, let place, let text = place.get(in: result)?.string, let new = change(text, true) {
+            place.place(.string(new), in: &result)
+        }
+        return result
+    }
+}
+
+extension LocalETag {
+    /// The tag as a member of a body holds it: with quotes where the text had them.
+    fileprivate func written(like text: String) -> String {
+        text.hasPrefix("\"") || text.hasPrefix("W/") ? fieldValue : String(fieldValue.dropFirst().dropLast())
+    }
+}
+
+extension HTTPFields {
+    /// The fields without those that describe the bytes of a body that is replaced.
+    package var ofReplacedBody: HTTPFields {
+        var fields = self
+        for name in [HTTPField.Name.contentLength] + HTTPField.Name.digests { fields[name] = nil }
+        return fields
+    }
+}
