@@ -22,7 +22,7 @@ struct SimulatedDisk {
     /// Violations of P12, and other actions that the store had to refuse.
     private(set) var violations: [String] = []
     var contexts: [String: ReplayContext] = [:]
-    /// The operations that have ever left the order of their lane, and those that a later one was sent before.
+    /// The operations that have ever left the order of their lane or stood aside, and those that a later one was sent before.
     private var left: Set<Int64> = []
     private(set) var passed: Set<Int64> = []
 
@@ -32,9 +32,8 @@ struct SimulatedDisk {
     private mutating func change(_ sequence: Int64, _ body: (inout Row) -> Void) {
         let before = row(sequence).operation
         body(&rows[Int(sequence) - 1])
-        let summary = OperationSummary(row(sequence).operation)
-        if !summary.state.hasEnded, summary.reach(in: contexts[summary.upstream], now: .distantPast).own != .lane { left.insert(sequence) }
-        let after = summary.state
+        noteLeft()
+        let after = row(sequence).operation.state
         if before.state != after, !OperationMachine.permits(from: before.state, to: after) {
             violations.append("P12 \(sequence): \(before.state) → \(after)")
         }
@@ -87,6 +86,14 @@ struct SimulatedDisk {
         }
         for need in operation.needs.subtracting(operation.follows) where !row(need).operation.state.hasEnded {
             violations.append("P4 \(operation.sequence) is sent before \(need), which it needs")
+        }
+    }
+
+    /// Notes the operations that may be passed now: one that is sent before them later may have been chosen now.
+    private mutating func noteLeft() {
+        var order = order(at: .distantPast)
+        for operation in open where !left.contains(operation.sequence) && order.mayBePassed(OperationSummary(operation)) {
+            left.insert(operation.sequence)
         }
     }
 

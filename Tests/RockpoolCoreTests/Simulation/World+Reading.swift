@@ -25,9 +25,14 @@ extension World {
             $0.place < $1.place
         }
         let cached = ghost.cache[lane]
+        let included = rows.last { row in
+            row.state == .delivered && row.endedAt.map { ended in cached.map { ended < $0.at } ?? false } ?? false
+        }
         let shown = rows.filter { row in
             switch row.state {
-            case .pending, .inflight, .uncertain, .conflicted, .parked: true
+            case .pending, .inflight: true
+            // A later one has passed it, and the copy shows what has become of both.
+            case .uncertain, .conflicted, .parked: included.map { $0.place < row.place || $0.principal != row.principal } ?? true
             case .delivered: cached.map { copy in row.endedAt.map { copy.at <= $0 } ?? true } ?? true
             case .dead, .cancelled, .superseded: false
             }
@@ -48,10 +53,10 @@ extension World {
         }
         let standing = rows.filter { ghost.acknowledged.contains($0.sequence) && ![.dead, .cancelled, .superseded].contains($0.state) }
         guard let last = standing.last else { return }
-        // A write that was given up may have taken effect, and one with its 202 in transit is already visible. A stuck write of another
-        // principal that let this one pass may have taken effect after it.
+        // A write that was given up may have taken effect, and one with its 202 in transit is already visible. A stuck write
+        // that let this one pass may have taken effect after it.
         let later = rows.filter { row in
-            (row.place >= last.place || row.principal != last.principal)
+            (row.place >= last.place || row.principal != last.principal || disk.passed.contains(row.sequence))
                 && (ghost.effects[row.sequence] != nil || shown.contains { $0.sequence == row.sequence })
         }
         // A patch of a deleted item leaves it deleted.

@@ -71,6 +71,26 @@ struct UncertaintyTests {
         #expect(posts(pool) == sendings)
     }
 
+    /// A later write has passed it: the copy with that one shows what has become of both.
+    @Test func whatWasPassedIsNotShownOverTheServersState() async throws {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.origin.next(.json(#"{"id":1,"title":"sea"}"#))
+        await pool.ask(.get, "/notes/1")
+        pool.clock.advance(by: .seconds(1))
+        pool.goOffline()
+        await pool.tell(.patch, "/notes/1", #"{"title":"lost"}"#)
+        pool.origin.answers { $0.head.method == .get ? .json(#"{"id":1,"title":"sea"}"#) : .status(500) }
+        await pool.replay(.lost)
+        #expect(try await look(pool).state == .uncertain)
+        #expect(await pool.ask(.get, "/notes/1").json["title"]?.string == "lost")
+        pool.origin.answers { _ in .json(#"{"id":1,"title":"later"}"#) }
+        pool.comeOnline()
+        #expect(await pool.ask(.patch, "/notes/1", body: #"{"title":"later"}"#).status == 200)
+        pool.clock.advance(by: .hours(1))
+        let reply = await pool.ask(.get, "/notes/1")
+        #expect(reply.json["title"]?.string == "later" && reply["Rockpool-State"] == "uncertain", "\(reply.status) \(reply.body)")
+    }
+
     /// An item created by another operation of the outbox is attributed to that operation.
     @Test func anothersCreateIsNotMistakenForIt() async throws {
         let pool = try ScriptedEngine(upstreams: [.declared()])

@@ -54,15 +54,18 @@ extension LaneTable {
         guard contents[place.lane]?.queues != nil else { return sortSingle(place, before: before, now: now) }
         let running = running(in: place.lane).first { entries[$0]?.summary.client == place.client }
         contents[place.lane]?.changeQueues { $0.own[place.client]?.head = running }
-        if let running, let summary = entries[running]?.summary { return noteFront(summary, reach: reach(of: summary, now: now), now: now) }
+        if let running, let summary = entries[running]?.summary { noteFront(summary, reach: reach(of: summary, now: now), now: now) }
+        // Those before the one that is being sent stand aside as before.
         while let ticket = contents[place.lane]?.queues?.own[place.client]?.line.min {
             guard let summary = entries[ticket.sequence]?.summary, LaneClient(summary) == place, summary.place == ticket.key else {
                 contents[place.lane]?.changeQueues { _ = $0.own[place.client]?.line.popMin() }
                 continue
             }
+            if ticket.sequence == running { return }
             let isHeld = standsAside(summary, behind: contents[place.lane]?.queues?.own[place.client]?.aside ?? [], now: now)
             let reach = reach(of: summary, now: now)
             if reach.own == .lane, !isHeld {
+                guard running == nil else { return }
                 contents[place.lane]?.changeQueues { $0.own[place.client]?.head = ticket.sequence }
                 return noteFront(summary, reach: reach, now: now)
             }

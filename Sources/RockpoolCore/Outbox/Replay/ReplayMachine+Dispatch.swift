@@ -51,6 +51,8 @@ extension ReplayMachine {
                 actions.append(turn(of: summary, now: now))
             } else {
                 consider(LaneClient(summary), now: now)
+                // An effect is looked for whatever the order is: later, if the lane is held now.
+                if summary.state != .pending { admit(summary.sequence, now: now) }
             }
         }
         return actions

@@ -86,12 +86,15 @@ package struct ReplayOrder {
         // Operations that need each other in a circle wait for a person.
         sorted[place] = Line()
         var line = Line(head: lines[place]?.first { $0.state == .inflight })
-        for operation in lines[place] ?? [] where line.head == nil {
-            switch reach(operation).own {
-            case .nothing: continue
-            case .lane where !standsAside(operation, behind: line.aside): line.head = operation
-            case .lane, .entity: line.aside.append(operation)
+        for operation in lines[place] ?? [] {
+            // One that was sent while another stood aside does not bring that one back.
+            if operation.state == .inflight { break }
+            let reach = reach(operation)
+            if reach.own == .lane, !standsAside(operation, behind: line.aside) {
+                line.head = line.head ?? operation
+                break
             }
+            if reach.own != .nothing { line.aside.append(operation) }
         }
         sorted[place] = line
         return line

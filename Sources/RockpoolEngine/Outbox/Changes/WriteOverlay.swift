@@ -36,6 +36,8 @@ final class WriteOverlay: Sendable {
     private struct Writes {
         var open = SequenceTable<OpenWrite>()
         private var texts = SharedTexts()
+        /// The open ones that later writes to their entity may have passed: uncertain, in conflict or parked.
+        private var stuck: Set<Int64> = []
         /// In order of `deliveredAt`.
         var delivered: [Write] = []
         /// Writes that are dead, in conflict or uncertain, by sequence.
@@ -44,6 +46,7 @@ final class WriteOverlay: Sendable {
         var isEmpty: Bool { open.count == 0 && delivered.isEmpty && troubled.isEmpty }
 
         mutating func note(_ write: Write, state: OperationState) {
+            if [.uncertain, .conflicted, .parked].contains(state) { stuck.insert(write.sequence) } else { stuck.remove(write.sequence) }
             switch state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
                 open[write.sequence] = OpenWrite(entityID: write.entityID.map { UUIDText($0) }, principal: texts.shared(write.principal))
@@ -56,6 +59,18 @@ final class WriteOverlay: Sendable {
                 delivered.insert(write, at: place.map { $0 + 1 } ?? 0)
                 if delivered.count > WriteOverlay.deliveredLimit { delivered.removeFirst(WriteOverlay.deliveredLimit / 2) }
             }
+        }
+
+        /// The open writes that a later one of this principal to the same entity has passed, which a copy fetched at `since` includes: that copy
+        /// shows what has become of them.
+        func passed(of principal: String?, since: Timestamp) -> Set<Int64> {
+            guard !stuck.isEmpty else { return [] }
+            var last: [String?: Int64] = [:]
+            for write in delivered where write.principal == principal {
+                guard write.deliveredAt ?? .distantFuture < since else { break }
+                last[write.entityID] = max(last[write.entityID] ?? 0, write.sequence)
+            }
+            return stuck.filter { sequence in open[sequence].map { (last[$0.entityID?.text] ?? 0) > sequence } ?? false }
         }
     }
 
@@ -129,7 +144,8 @@ final class WriteOverlay: Sendable {
         }
     }
 
-    /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance.
+    /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance. One that waits for a person is not among
+    /// them if the copy includes a later one.
     /// - Parameters:
     ///   - entityID: selects one item; nil for the whole collection.
     ///   - fetchedAt: nil when there is no copy.
@@ -141,7 +157,9 @@ final class WriteOverlay: Sendable {
             let since = fetchedAt ?? .distantPast
             let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .distantFuture >= since }
             let item = entityID.map { UUIDText($0) }
+            let passed = writes.passed(of: principal, since: since)
             let open = writes.open.all
+                .filter { !passed.contains($0.sequence) }
                 .filter { $0.value.principal == principal && (item == nil || $0.value.entityID == item || $0.value.entityID == nil) }
                 .map { $0.value.write($0.sequence) }
             return (open + late.filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID || $0.entityID == nil) })
