@@ -42,6 +42,9 @@ package struct PlaceAccess: Sendable {
         }
     }
 
+    /// Notes that everybody is answered there.
+    package mutating func noteOpen(_ request: RequestHead) { open(Self.place(of: request)) }
+
     /// True if a request without a credential was answered there, and none was refused since.
     func isOpen(_ request: RequestHead) -> Bool {
         let place = Self.place(of: request)

@@ -191,6 +191,14 @@ package final class Credentials: Sendable {
         return named("user", request: request, secret: basic.keyID)
     }
 
+    /// True if the credential claims to be another's than its own, and nothing is known of that yet.
+    func claimsAnother(_ identity: Identity, of request: RequestHead) -> Bool {
+        guard !identity.isByRule, let credential = identity.credential, let authorization = identity.secrets[.authorization] else {
+            return false
+        }
+        return state.withLock { $0.folds[credential] == nil } && claimed(by: authorization, of: request) != nil
+    }
+
     /// Returns the current name of a principal: operations may still carry the name of a token that has been proved since.
     package func resolved(_ principal: String) -> String { state.withLock { $0.resolved(principal) } }
 

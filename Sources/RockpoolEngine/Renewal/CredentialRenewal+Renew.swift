@@ -26,10 +26,12 @@ extension CredentialRenewal {
         }
         guard let principal = identity.principal else { return }
         switch verdict {
-        case .proved: await prove(identity, of: request, at: upstream)
-        case .accepted:
-            renewals.accepted(credentials.resolved(principal))
-            if credentials.accept(identity, at: upstream) { tellCredential(of: credentials.resolved(principal)) }
+        case .proved where !credentials.claimsAnother(identity, of: request): await prove(identity, of: request, at: upstream)
+        case .proved:
+            accept(identity, named: principal, at: upstream)
+            // A logout is not repeated.
+            if active.routes.plan(for: request).route?.logout != true { await compare(identity, of: request, at: upstream) }
+        case .accepted: accept(identity, named: principal, at: upstream)
         case .nothing: break
         }
         // Only the site itself knows the names of its cookies.
@@ -40,8 +42,14 @@ extension CredentialRenewal {
         }
     }
 
+    /// Records that the upstream has carried out a request with the credential.
+    private func accept(_ identity: Identity, named principal: String, at upstream: Upstream) {
+        renewals.accepted(credentials.resolved(principal))
+        if credentials.accept(identity, at: upstream) { tellCredential(of: credentials.resolved(principal)) }
+    }
+
     /// Records that a credential is what it claims to be.
-    private func prove(_ identity: Identity, of request: RequestHead, at upstream: Upstream) async {
+    func prove(_ identity: Identity, of request: RequestHead, at upstream: Upstream) async {
         let isNews = await credentials.prove(identity, of: request, at: upstream)
         guard let before = identity.principal, let proved = credentials.current(identity).principal else { return }
         renewals.accepted(proved)

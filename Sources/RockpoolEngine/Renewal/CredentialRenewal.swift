@@ -20,6 +20,7 @@ package final class CredentialRenewal: Sendable {
     let renewals = Renewals()
     /// What answers have shown of who may read where.
     let places = Mutex(PlaceAccess())
+    let comparisons = Comparisons()
 
     init(
         credentials: Credentials, data: DataStore, reachability: ReachabilityTable, upstreams: UpstreamClient, notifier: OutboxNotifier,

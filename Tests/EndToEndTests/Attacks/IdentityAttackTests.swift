@@ -50,6 +50,8 @@ import Testing
         Common(method: "DELETE", path: "/basket", answer: .text("", status: 204, "Cache-Control: no-store")),
         Common(path: "/own", fields: ["Cookie: session=eves-own-valid-session"], answer: .text("eve's", "Cache-Control: private")),
         Common(path: "/own?access_token=eves", answer: .text("eve's", "Cache-Control: private")),
+        Common(path: "/framework", answer: .text("news", "Cache-Control: max-age=0, private, must-revalidate")),
+        Common(path: "/unmarked", answer: .text("news", "Vary: Authorization")),
         Common(path: "/page", answer: .text("<p>terms", "Content-Type: text/html", "Cache-Control: private")),
     ]
 
@@ -104,6 +106,30 @@ import Testing
         }
     }
 
+    /// The API refuses everybody for a while, as one whose users' database restarts.
+    @Test(arguments: Claim.allCases) func aRefusalOfAnotherTimeIsNoProof(_ claim: Claim) async throws {
+        let isBroken = Switch()
+        isBroken.set()
+        let play: PlayedSite.Play = { asked in
+            if isBroken.isOn { return .text("who?", status: 401) }
+            if asked.path == "/news" { return .text("news") }
+            return claim.isTrue(asked["authorization"]) ? .text("anna's", "Cache-Control: private, max-age=600") : .text("who?", status: 401)
+        }
+        try await PlayedWorld.with(play) { world in
+            for one in [[], [claim.first]] { try await #expect(world.get("/news", one).status == 401) }
+            isBroken.set(false)
+            try await #expect(world.get("/news", [claim.forged]).text == "news")
+            try await #expect(world.get("/me", [claim.first]).text == "anna's")
+            try await world.stored("/me")
+            try await world.turn("offline")
+            try await #expect(world.get("/me", [claim.forged]).status == 504)
+            let forged = try await queue(world, "/notes/1", claim.forged, "forged")
+            try await world.turn("auto")
+            _ = try await world.server.operation(forged, reaching: "parked")
+            #expect(world.site.asked.filter { $0.method == "PUT" }.allSatisfy { $0["authorization"] == String(claim.forged.dropFirst(15)) })
+        }
+    }
+
     // MARK: those who are themselves
 
     /// A renewed credential keeps copies and writes once it is proved: by a private answer, or where another one was refused.
@@ -134,7 +160,10 @@ import Testing
 
     /// What a credential has read before it was proved stays with it, and its writes are sent with it.
     @Test func anUnprovedCredentialLosesNothing() async throws {
-        let play: PlayedSite.Play = { asked in .text(asked.path, "Cache-Control: \(asked.path == "/me" ? "private" : "max-age=600")") }
+        let play: PlayedSite.Play = { asked in
+            if asked.path == "/me", asked["authorization"] == nil { return .text("who?", status: 401) }
+            return .text(asked.path, "Cache-Control: \(asked.path == "/me" ? "private" : "max-age=600")")
+        }
         try await PlayedWorld.with(play) { world in
             let (token, next) = (Claim.token.first, Claim.token.renewed)
             try await #expect(world.get("/early", [token]).status == 200)
@@ -276,7 +305,7 @@ import Testing
 private final class Switch: Sendable {
     private let state = Mutex(false)
     var isOn: Bool { state.withLock { $0 } }
-    func set() { state.withLock { $0 = true } }
+    func set(_ isOn: Bool = true) { state.withLock { $0 = isOn } }
 }
 
 extension Array {
