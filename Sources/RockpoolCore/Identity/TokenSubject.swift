@@ -7,6 +7,8 @@ package struct TokenSubject: Hashable, Sendable {
     /// `sub`, never empty.
     package let subject: String
 
+    private let rights: TokenRights
+
     /// Longer tokens are not parsed, to limit the cost.
     private static let sizeLimit = Int.kib(16)
     private static let depthLimit = 16
@@ -26,10 +28,15 @@ package struct TokenSubject: Hashable, Sendable {
         default: return nil
         }
         self.subject = subject
+        rights = TokenRights(claims)
     }
 
-    /// Both claims in one text that is unique to the pair.
-    package var text: String { "\(issuer.utf8.count) \(issuer) \(subject)" }
+    /// Both claims, and those that speak of rights, in one text that is unique to them: a token with less scope does not read what one with more
+    /// has read.
+    package var text: String {
+        let pair = "\(issuer.utf8.count) \(issuer) \(subject)"
+        return rights.text.isEmpty ? pair : "\(pair.utf8.count) \(pair)\n\(rights.text)"
+    }
 
     private static func bearer(in value: String) -> Substring? {
         guard value.utf8.count > 7, value.prefix(7).lowercased() == "bearer " else { return nil }

@@ -80,8 +80,9 @@ final class Comparisons: Sendable {
     func end(_ credential: String, _ ending: CredentialComparison.Ending?, now: Timestamp) {
         state.withLock { state in
             state.running.remove(credential)
+            guard let ending else { return }
             let before = state.tries.removeValue(forKey: credential)
-            guard let ending, ending != .proved else { return }
+            if ending == .proved { return }
             if state.tries.count >= Self.limit { state.tries.removeFirst() }
             let isRecent = before.map { now - $0.at < Self.forgottenAfter } ?? false
             state.tries[credential] = ((isRecent ? before?.count ?? 0 : 0) + 1, now)

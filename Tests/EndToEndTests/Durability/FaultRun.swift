@@ -179,7 +179,7 @@ struct FaultRun {
     /// Waits until no operation is open. An operation that stays uncertain is decided as a user would, after a check of the upstream.
     mutating func settle() async throws {
         var since: [String: ContinuousClock.Instant] = [:]
-        try await eventually("an empty outbox", within: .seconds(40), pace: .milliseconds(100)) {
+        try await eventually("an empty outbox", within: .seconds(90), pace: .milliseconds(100)) {
             let open = try await server.operations("pending,inflight,uncertain,conflicted,parked,dead")
             for operation in open where operation["state"] == "uncertain" {
                 guard let id = operation["id"]?.string, let key = operation["idempotencyKey"]?.string else { continue }

@@ -41,4 +41,27 @@ struct TokenSubjectTests {
         let texts = pairs.compactMap { TokenSubject(authorization: "Bearer \(Self.token(#"{"iss":"\#($0)","sub":"\#($1)"}"#))")?.text }
         #expect(Set(texts).count == pairs.count)
     }
+
+    private static func text(_ claims: String) -> String? {
+        TokenSubject(authorization: "Bearer \(token(#"{"iss":"i","sub":"anna",\#(claims)}"#))")?.text
+    }
+
+    /// Each claims something else than the one before it.
+    @Test(arguments: [
+        [#""exp":1"#, #""scope":"read""#, #""scope":"read write""#, #""scope":["read","write","all"]"#],
+        [#""aud":"a""#, #""aud":"b""#, #""aud":["a","b"]"#], [#""https://a.example/roles":["a"]"#, #""https://a.example/roles":["a","b"]"#],
+        [#""realm_access":{"roles":["user"]}"#, #""realm_access":{"roles":["admin","user"]}"#], [#""clientId":"web""#, #""clientId":"cli""#],
+        [#""org_id":1"#, #""org_id":2"#], [#""act":{"sub":"bob"}"#, #""act":{"sub":"eve"}"#], [#""isAdmin":true"#, #""isAdmin":false"#],
+    ])
+    func otherRightsAreAnotherIdentity(claims: [String]) {
+        #expect(Set(claims.map { Self.text($0) }).count == claims.count)
+    }
+
+    @Test(arguments: [
+        (#""scope":"read write""#, #""scope":"write  read""#), (#""roles":["a","b"]"#, #""roles":["b","a"]"#),
+        (#""scope":"read""#, #""scope":"read","exp":9,"iat":8,"jti":"x","nonce":"n","sid":"s","auth_time":7,"at_hash":"h""#),
+        (#""realm_access":{"roles":["a","b"],"x":1}"#, #""realm_access":{"x":1,"roles":["b","a"]}"#),
+        (#""contact":"a""#, #""contact":"b""#),
+    ])
+    func theSameRightsAreOneIdentity(one: String, other: String) { #expect(Self.text(one) == Self.text(other) && Self.text(one) != nil) }
 }

@@ -83,9 +83,9 @@ package struct ReplayOrder {
 
     private mutating func line(of place: LaneClient) -> Line {
         if let known = sorted[place] { return known }
-        // Operations that need each other in a circle wait for a person.
-        sorted[place] = Line()
         var line = Line(head: lines[place]?.first { $0.state == .inflight })
+        // What one needs may need an earlier one of this line. Operations that need each other in a circle wait for a person.
+        sorted[place] = Line()
         for operation in lines[place] ?? [] {
             // One that was sent while another stood aside does not bring that one back.
             if operation.state == .inflight { break }
@@ -94,7 +94,9 @@ package struct ReplayOrder {
                 line.head = line.head ?? operation
                 break
             }
-            if reach.own != .nothing { line.aside.append(operation) }
+            guard reach.own != .nothing else { continue }
+            line.aside.append(operation)
+            sorted[place]?.aside = line.aside
         }
         sorted[place] = line
         return line
