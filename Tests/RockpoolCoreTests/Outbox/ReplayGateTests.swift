@@ -47,6 +47,42 @@ import Testing
         #expect(replay.answered(summary(2, lane: "b")).count == 2)
     }
 
+    /// The limit may be the client's own.
+    @Test(arguments: [429, 503]) func aPauseIsTheClientsWhoWasTold(status: Int) {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.step(.proved(principal: "anna"))
+        #expect(replay.accept(summary(1, principal: "anna")) == sent(1))
+        #expect(replay.answered(summary(1, principal: "anna"), answer(status, [.retryAfter: "60"])) == [])
+        #expect(replay.accept(summary(2, lane: "b", principal: "anna")) == [])
+        #expect(replay.accept(summary(3, lane: "c", principal: "ben")) == sent(3))
+        #expect(replay.machine.nextWake == noon + .seconds(63) && replay.machine.pauses == ["notes": noon + .seconds(63)])
+        _ = replay.answered(summary(3, lane: "c", principal: "ben"))
+        #expect(replay.later(.seconds(63)).count == 2)
+    }
+
+    /// Two who are not proved may be one.
+    @Test(arguments: [(true, true), (true, false), (false, false)]) func aSecondClientPausesAll(isFirstProved: Bool, isSecondProved: Bool) {
+        var replay = ReplayMachineTests.wide()
+        for (name, isProved) in [("anna", isFirstProved), ("ben", isSecondProved)] where isProved { _ = replay.step(.proved(principal: name)) }
+        _ = replay.accept(summary(1, principal: "anna"))
+        _ = replay.accept(summary(2, lane: "b", principal: "ben"))
+        _ = replay.answered(summary(1, principal: "anna"), answer(503, [.retryAfter: "600"]))
+        _ = replay.answered(summary(2, lane: "b", principal: "ben"), answer(503, [.retryAfter: "60"]))
+        let third = replay.accept(summary(3, lane: "c", principal: "cleo"))
+        #expect(third == (isFirstProved || isSecondProved ? [] : sent(3)))
+        guard third.isEmpty else { return }
+        // Until the earlier of the two ends.
+        #expect(replay.later(.seconds(63)) == sent(2))
+    }
+
+    @Test func aPersonEndsThePausesOfClients() {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.accept(summary(1, principal: "anna"))
+        _ = replay.answered(summary(1, principal: "anna"), answer(429, [.retryAfter: "600"]))
+        #expect(replay.accept(summary(2, lane: "b", principal: "anna")) == [])
+        #expect(replay.step(.resumed(upstream: "notes")) == sent(2) && replay.machine.pauses == [:])
+    }
+
     @Test func anIdentitysCredentialWakesWhatItParked() {
         var replay = ReplayMachineTests.wide()
         _ = replay.accept(

@@ -254,9 +254,10 @@ extension LaneTable {
     }
 
     func turnComes(for entry: ReplayMachine.Entry, now: Timestamp) -> Timestamp {
-        if entry.notBefore <= now, isHarmless(entry.summary, now: now) { return now }
+        let pause = pauses[entry.summary.upstream]?.end(for: entry.summary.client) ?? .distantPast
+        if entry.notBefore <= now, isHarmless(entry.summary, now: now) { return max(now, pause) }
         let hold = holds[entry.summary.lane]?.moment(forProved: isProved(entry.summary.principal))
-        return max(entry.summary.nextAttemptAt, entry.notBefore, hold ?? .distantPast)
+        return max(entry.summary.nextAttemptAt, entry.notBefore, hold ?? .distantPast, pause)
     }
 
     /// True if there is something to do for a head: it is to be sent, probed, or was left in flight.

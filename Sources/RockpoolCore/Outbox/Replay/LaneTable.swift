@@ -17,6 +17,8 @@ struct LaneTable: Sendable {
     var restated: Set<Int64> = []
     /// The end of each lane's wait for an earlier attempt that may still run (docs/outbox.md#lane-holds, the zombie attempt).
     var holds: [LaneID: LaneHold] = [:]
+    /// By upstream: what it has told single clients.
+    var pauses: [String: ClientPauses] = [:]
 
     init(contexts: [String: ReplayContext]) { self.contexts = contexts }
 
@@ -114,5 +116,6 @@ struct LaneTable: Sendable {
     mutating func setBack(by span: TimeSpan) {
         for (sequence, _) in entries.all { entries[sequence]?.setBack(by: span) }
         holds = holds.mapValues { $0.setBack(by: span) }
+        for upstream in pauses.keys { pauses[upstream]?.setBack(by: span) }
     }
 }

@@ -29,7 +29,7 @@ extension ReplayMachine {
         case .credential(let principal):
             for sequence in waits.show(by: principal) { wake(sequence, at: now) }
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
-        case .resumed(let upstream): gates[upstream]?.resume()
+        case .resumed(let upstream): resume(upstream)
         case .answered(let upstream, let route, let client, let sign, let sequence):
             gates[upstream]?.note(sign, of: sequence, client: client, route: route, now: now)
         case .overruled(let upstream): gates[upstream]?.endRoutePauses()
@@ -75,9 +75,24 @@ extension ReplayMachine {
         }
         gates[operation.upstream]?.learn(from: disposition)
         let summary = lanes.entries[operation.sequence]?.summary ?? OperationSummary(operation)
+        if let moment = disposition.pauseUpstreamUntil { told(summary, until: moment, now: now) }
         let sign = RouteSign(outcome, body: body, disposition: disposition)
         gates[operation.upstream]?.note(sign, of: operation.sequence, client: summary.client, route: summary.watchedRoute, now: now)
         return [judged(operation, as: disposition, now: now)]
+    }
+
+    /// Pauses a client as its upstream demands, and the upstream if another client was told the same.
+    private mutating func told(_ summary: OperationSummary, until moment: Timestamp, now: Timestamp) {
+        let all = lanes.pauses[summary.upstream, default: ClientPauses()].tell(
+            summary.client, isProved: lanes.isProved(summary.principal), until: moment, now: now)
+        if let all { gates[summary.upstream]?.pause(until: all) }
+    }
+
+    /// Ends the pauses that an upstream has demanded.
+    private mutating func resume(_ upstream: String) {
+        gates[upstream]?.resume()
+        guard lanes.pauses.removeValue(forKey: upstream) != nil else { return }
+        for (sequence, entry) in lanes.entries.all where entry.summary.upstream == upstream { wake(sequence, at: .distantPast) }
     }
 
     /// Returns the action that follows from a disposition. Probes first: a conflict may be caused by our own write with a lost answer, and a

@@ -108,8 +108,10 @@ package struct ReplayMachine: Sendable {
     /// The pauses of routes after mass refusals, by upstream.
     package var routePauses: [String: [RoutePause]] { gates.mapValues(\.routePauses).filter { !$0.value.isEmpty } }
 
-    /// The ends of the pauses that upstreams demand. Some may be over.
-    package var pauses: [String: Timestamp] { gates.compactMapValues(\.pausedUntil) }
+    /// The ends of the pauses that upstreams demand, of all clients or of some. Some may be over.
+    package var pauses: [String: Timestamp] {
+        lanes.pauses.compactMapValues(\.longest).merging(gates.compactMapValues(\.pausedUntil)) { max($0, $1) }
+    }
 
     /// True if a sendable operation waits for `upstream`: then a reachability probe is useful.
     package func somethingWaits(for upstream: String) -> Bool { (gates[upstream]?.waiting ?? 0) > 0 }

@@ -108,10 +108,9 @@ struct UpstreamThrottle: Sendable {
 
     mutating func came() { running = max(0, running - 1) }
 
-    /// Widens the gate after an effect, narrows it after anything else, and pauses it where the upstream requested that.
+    /// Widens the gate after an effect, and narrows it after anything else.
     mutating func learn(from disposition: Disposition) {
         width = disposition.state == .delivered && !disposition.isCaptive ? min(Self.widest, width * 2) : 1
-        if let moment = disposition.pauseUpstreamUntil { pause(until: moment) }
     }
 
     /// Shifts all times after the wall clock was set back.
