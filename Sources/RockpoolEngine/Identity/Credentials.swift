@@ -104,15 +104,14 @@ package final class Credentials: Sendable {
 
     /// Returns the identity of `request` under the upstream's rule (docs/caching.md#partitions *Identity*).
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
-        var names = SecretFields.identifying
-        if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }
+        let named = rule.fieldName
         if rule == .auto || rule == .single, let signed = SignedRequest(request), signed.isOfOneRequest {
             return signer(signed, of: request, isSingle: rule == .single)
         }
-        let identifying = HTTPFields(request.fields.filter { names.contains($0.name) })
+        let identifying = HTTPFields(request.fields.filter { $0.name == named || SecretFields.identifies($0.name) })
         let nobody = Identity(partition: rule == .single ? "" : nil)
-        guard !identifying.isEmpty, let credential = named(identifying, of: request, by: rule) else { return nobody }
-        let secrets = HTTPFields(request.fields.filter { names.contains($0.name) || SecretFields.contains($0.name) })
+        guard !identifying.isEmpty, let credential = self.named(identifying, of: request, by: rule) else { return nobody }
+        let secrets = HTTPFields(request.fields.filter { $0.name == named || SecretFields.contains($0.name) })
         let owner = owner(of: credential)
         var identity =
             switch rule {

@@ -33,12 +33,27 @@ import Testing
         (
             .known,
             [
-                "Host", "Accept", "Accept-Encoding", "Referer", "Origin", "Cookie", "Authorization", "X-Api-Key", "If-None-Match", "Range",
-                "Cache-Control", "Sec-Fetch-Site", "Sec-CH-UA", "Sec-Fetch-User", "DNT", "Upgrade-Insecure-Requests", "Content-Type",
+                "Host", "Accept", "Accept-Encoding", "Referer", "Origin", "If-None-Match", "Range", "Cache-Control", "Sec-Fetch-Site", "Sec-CH-UA", "Sec-Fetch-User", "DNT", "Upgrade-Insecure-Requests", "Content-Type",
                 "Proxy-Authorization", "Rockpool-Policy", "Access-Control-Request-Headers",
             ]
         ),
-        (.unknown, ["X-Client-Version", "X-Foo", "npm-session", "X-Csrf-Token", "X-Nonce", "Superuser", "X-Thread", "X-Requested-On"]),
+        (
+            .identifies,
+            [
+                "Cookie", "Authorization", "X-Api-Key", "X_API_KEY", "Ocp-Apim-Subscription-Key", "X-Shopify-Access-Token", "X-Vault-Token",
+                "X-Redmine-API-Key", "X-Auth-Key", "X-MBX-APIKEY", "X-Parse-Session-Token", "Job-Token", "X-Client-Secret", "X-User-Token",
+                "X-Forms-JWT", "X-Acme-Password", "X-Authorization",
+            ]
+        ),
+        (.overrides, ["X_Forwarded_Host", "X-Http_Method-Override"]), (.selects, ["X_User_Id", "HX_Request", "x_tenant"]),
+        (
+            .unknown,
+            [
+                "X-Page-Token", "X-Continuation-Token", "X-Recaptcha-Token", "X-Cache-Key", "X-Encryption-Key", "X-Idempotency-Key",
+                "X-Xsrf-Token", "X-Keyboard", "X-Token-Kind", "X-Session-Id", "Surrogate-Key",
+            ]
+        ),
+        (.known, ["Idempotency-Key", "Sec-WebSocket-Key", "Lock-Token"]), (.unknown, ["X-Client-Version", "X-Foo", "npm-session", "X-Csrf-Token", "X-Nonce", "Superuser", "X-Thread", "X-Requested-On"]),
     ]
 
     @Test(arguments: kinds) func everyNameHasAKind(kind: UnkeyedField, names: [String]) throws {
@@ -52,7 +67,7 @@ import Testing
     }
 
     /// The prepared replies are found by the bytes of these fields, as by a credential.
-    @Test(arguments: ["X-User-Id", "Remote-User", "RSC", "x-tenant", "HX-Request"]) func whatSelectsIsPartOfAPlainRequest(
+    @Test(arguments: ["X-User-Id", "Remote-User", "RSC", "x-tenant", "HX-Request", "X-Acme-Key", "x_user_id"]) func whatSelectsIsPartOfAPlainRequest(
         name: String
     ) throws {
         let text = "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: a\r\ntraceparent: b\r\nX-Client-Version: 1\r\n\(name): one\r\n\r\n"
@@ -77,7 +92,10 @@ import Testing
         ("X-User-Id: ann", "x-user-id: ann", true), ("traceparent: 1 | X-Request-Id: 1", "traceparent: 2 | X-Request-Id: 3", true),
         ("", "X-Client-Version: 4.2.1", true), ("X-Client-Version: 4.2.1", "X-Client-Version: 4.2.2", true),
         ("User-Agent: a", "User-Agent: b", true),
-        ("RSC: 1", "", false),
+        ("RSC: 1", "", false), ("X_User_Id: ann", "X_User_Id: bob", false), ("Authorization: Bearer t", "Authorization: Bearer t", true),
+        ("Authorization: Bearer t | X-Acme-Key: a", "Authorization: Bearer t | X-Acme-Key: b", false),
+        ("Authorization: Bearer t | X-Acme-Key: a", "Authorization: Bearer t | X-Acme-Key: a", true),
+        ("Authorization: Bearer t", "Authorization: Bearer t | X-Acme-Key: a", false),
     ]) func aResponseIsForThoseWhoSelectIt(stored: String, request: String, isUsed: Bool) {
         let response = head("Content-Type: text/html | Cache-Control: max-age=60", for: stored)
         #expect(Vary.matches(stored: response, request: CachingFixture.request(request)) == isUsed)

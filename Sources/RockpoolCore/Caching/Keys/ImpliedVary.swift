@@ -11,7 +11,7 @@ package enum ImpliedVary {
     static func isAdded(_ name: HTTPField.Name) -> Bool {
         guard name.rawName == name.canonicalName else { return false }
         let kind = UnkeyedField(name)
-        return candidates.contains(name) || kind == .selects || kind == .unknown
+        return candidates.contains(name) || [.selects, .identifies, .unknown].contains(kind)
     }
 
     private static let candidates: [HTTPField.Name] = [.origin, .accept, .acceptEncoding, .cookie, .gitProtocol]
@@ -38,7 +38,7 @@ package enum ImpliedVary {
         }
         var search = EchoSearch(for: request)
         search?.read(head)
-        return varying(head, by: suspected + request.fields.names(of: [.selects]) + (search?.found ?? []))
+        return varying(head, by: suspected + request.fields.selectingNames + (search?.found ?? []))
     }
 
     /// `head` with a Vary that also has these names.

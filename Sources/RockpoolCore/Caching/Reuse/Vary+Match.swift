@@ -11,7 +11,7 @@ extension Vary {
     /// True if the request has no field that selects (`UnkeyedField`) but those of these names. A response to a request without one may be
     /// meant for nobody, or for everybody: an origin that reads the field has not seen it.
     private static func isSelected(by names: [HTTPField.Name], _ request: RequestHead) -> Bool {
-        request.fields.allSatisfy { names.contains($0.name) || UnkeyedField($0.name) != .selects }
+        request.fields.selectingNames.allSatisfy(names.contains)
     }
 
     /// True if a stored response is one for the client of `request`, as far as the fields tell that select.
@@ -23,7 +23,8 @@ extension Vary {
     /// The fields by which requests must be equal to share a response whose body is not known yet: those that select, and those that it may
     /// repeat.
     package static func unkeyedNames(of request: RequestHead) -> [HTTPField.Name] {
-        HTTPFields(request.fields.filter { EchoSearch.isSearched($0) || UnkeyedField($0.name) == .selects }).names(of: [.selects, .unknown])
+        let selecting = request.fields.selectingNames
+        return selecting + HTTPFields(request.fields.filter { EchoSearch.isSearched($0) }).names(of: [.unknown])
     }
 
     private static func matches(_ name: HTTPField.Name, stored: StoredResponse, request: RequestHead) -> Bool {

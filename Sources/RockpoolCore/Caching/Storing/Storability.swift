@@ -52,7 +52,7 @@ package enum Storability: Hashable, Sendable {
         if context.keepsForGet(request) && !standsForTarget(response, of: request, validity: validity) { return .refuse(.method) }
         if let reason = refusal(of: response, to: request, validity: validity, context: context) { return .refuse(reason) }
         guard let selecting = Vary.selectingFields(response: response, request: request) else { return .refuse(.varyStar) }
-        let implied = Vary.selectingFields(request.fields.names(of: [.selects]), of: request)
+        let implied = Vary.selectingFields(request.fields.selectingNames, of: request)
         if (selecting + implied).contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
         return partitioned(request: request, response: response, validity: validity, context: context)
     }

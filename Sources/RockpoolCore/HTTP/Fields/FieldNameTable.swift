@@ -23,11 +23,11 @@ struct FieldNameTable<Value: Sendable>: Sendable {
     init(_ names: [(String, Value)], prefixes: [(String, Value)] = []) {
         var sorted = [[(name: [UInt8], value: Value)]](repeating: [], count: 2 * Self.slots)
         for (name, value) in names where !name.isEmpty {
-            let name = Array(name.utf8)
+            let name = name.utf8.map(Self.folded)
             sorted[Self.slot(name[0], name.count)].append((name, value))
         }
         for (name, value) in prefixes where name.utf8.count > 2 {
-            let name = Array(name.utf8)
+            let name = name.utf8.map(Self.folded)
             sorted[Self.slots + Self.slot(name[0], Int(name[2]))].append((name, value))
         }
         for slot in sorted {
@@ -40,15 +40,21 @@ struct FieldNameTable<Value: Sendable>: Sendable {
         starts.append(Int32(entries.count))
     }
 
+    /// In lower case, with `-` for `_`: frameworks hand both to a program as one name (CGI, RFC 3875 §4.1.18).
+    @inline(__always) private static func folded(_ byte: UInt8) -> UInt8 {
+        byte == UInt8(ascii: "_") ? UInt8(ascii: "-") : FieldByte.lowercased(byte)
+    }
+
     /// Upper and lower case letters share their lower five bits.
     private static func slot(_ first: UInt8, _ other: Int) -> Int { Int(first & 31) << 5 | other & 31 }
 
-    /// The value of a name in any case; nil if it is neither listed nor begins like a listed one.
+    /// The value of a name in any case, with `_` for `-`; nil if it is neither listed nor begins like a listed one.
     func value(of name: Span<UInt8>) -> Value? {
         guard !name.isEmpty else { return nil }
-        let whole = find(name, in: Self.slot(name[0], name.count), isWhole: true)
+        let first = Self.folded(name[0])
+        let whole = find(name, in: Self.slot(first, name.count), isWhole: true)
         guard whole == nil, name.count > 2 else { return whole }
-        return find(name, in: Self.slots + Self.slot(name[0], Int(name[2])), isWhole: false)
+        return find(name, in: Self.slots + Self.slot(first, Int(Self.folded(name[2]))), isWhole: false)
     }
 
     private func find(_ name: Span<UInt8>, in slot: Int, isWhole: Bool) -> Value? {
@@ -67,7 +73,7 @@ struct FieldNameTable<Value: Sendable>: Sendable {
         // From the end: beginnings are often the same.
         while place > 0 {
             place -= 1
-            if FieldByte.lowercased(name[place]) != bytes[start + place] { return false }
+            if Self.folded(name[place]) != bytes[start + place] { return false }
         }
         return true
     }

@@ -19,14 +19,13 @@ package enum SecretFields {
     /// All of them.
     package static let all = identifying + others.compactMap { HTTPField.Name($0) }
 
-    private static let identifyingNames = Set(identifying.map(\.canonicalName))
-    private static let names = identifyingNames.union(others)
+    private static let otherNames = Set(others)
 
     /// True if the field's value is a secret.
-    package static func contains(_ name: HTTPField.Name) -> Bool { names.contains(name.canonicalName) }
+    package static func contains(_ name: HTTPField.Name) -> Bool { otherNames.contains(name.canonicalName) || identifies(name) }
 
-    /// True if the field identifies the client.
-    package static func identifies(_ name: HTTPField.Name) -> Bool { identifyingNames.contains(name.canonicalName) }
+    /// True if the field identifies the client, by its name or by the words of it (`UnkeyedField`).
+    package static func identifies(_ name: HTTPField.Name) -> Bool { UnkeyedField(name) == .identifies }
 
     /// The fields without the secret ones.
     package static func removed(from fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !contains($0.name) }) }

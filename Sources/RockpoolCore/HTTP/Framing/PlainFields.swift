@@ -44,7 +44,7 @@ package enum PlainFields {
         case 5 where isEqual(name, at: 0, to: range): return .range
         case 13 where isEqual(name, at: 0, to: ifNoneMatch): return .ifNoneMatch
         case 17 where isEqual(name, at: 0, to: ifModifiedSince): return .ifModifiedSince
-        default: return table.value(of: name) ?? (UnkeyedField.byWords(name) == .selects ? .credential : .none)
+        default: return table.value(of: name) ?? role(of: UnkeyedField.byWords(name))
         }
     }
 
@@ -56,12 +56,13 @@ package enum PlainFields {
     private static let ifNoneMatch = Array("if-none-match".utf8)
     private static let ifModifiedSince = Array("if-modified-since".utf8)
     /// A request field that selects is taken for a part of the credential: a stored reply is found by it.
+    private static func role(of kind: UnkeyedField?) -> Role { kind == .selects || kind == .identifies ? .credential : .none }
+
     private static let table: FieldNameTable<Role> = {
-        let role = { (kind: UnkeyedField) in kind == .selects ? Role.credential : .none }
-        let names: [(String, Role)] = deciding.map { ($0, .decides) } + SecretFields.identifying.map { ($0.canonicalName, .credential) }
+        let names: [(String, Role)] = deciding.map { ($0, .decides) }
         let prefixes: [(String, Role)] = decidingPrefixes.map { ($0, .decides) }
         return FieldNameTable(
-            names + UnkeyedField.names.map { ($0.0, role($0.1)) }, prefixes: prefixes + UnkeyedField.prefixes.map { ($0.0, role($0.1)) })
+            names + UnkeyedField.names.map { ($0.0, role(of: $0.1)) }, prefixes: prefixes + UnkeyedField.prefixes.map { ($0.0, role(of: $0.1)) })
     }()
 
     /// True if the bytes from `start` on equal `lowercase`, ignoring case. `bytes` must be long enough.

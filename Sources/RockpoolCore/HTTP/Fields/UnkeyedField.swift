@@ -5,6 +5,8 @@ package import HTTPTypes
 package enum UnkeyedField: String, CaseIterable, Sendable {
     /// Makes frameworks respond for another host, path, method or client: no response to a request with it is stored.
     case overrides
+    /// Carries a key or a token: it names the client, as `Authorization` does, and its value is a secret (`SecretFields`).
+    case identifies
     /// Names a user, a tenant, a device, a route or a view of the page: each response counts as one whose `Vary` names it.
     case selects
     /// Names one request, or the trace that it belongs to: it has a value of its own in each request, and changes no response.
@@ -19,7 +21,13 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
     /// The kind of the field with this name.
     package init(_ name: HTTPField.Name) { self = Self.of(name.canonicalName.utf8.span) }
 
-    private static func of(_ name: Span<UInt8>) -> UnkeyedField { table.value(of: name) ?? byWords(name) ?? .unknown }
+    private static func of(_ name: Span<UInt8>) -> UnkeyedField {
+        switch table.value(of: name) {
+        case .selects?: byWords(name) == .identifies ? .identifies : .selects
+        case nil: byWords(name) ?? .unknown
+        case let kind?: kind
+        }
+    }
 
     /// True if a field may make the framework treat the request as another method, so that no stored response may be served for it.
     package static func replacesMethod(in fields: HTTPFields) -> Bool {
@@ -32,7 +40,7 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
 
     /// The names of each kind, and beginnings of names. Exact names come first, then beginnings, then words.
     static let names: [(String, UnkeyedField)] =
-        overriding.map { ($0, .overrides) } + correlating.map { ($0, .correlates) } + describing.map { ($0, .describes) }
+        overriding.map { ($0, .overrides) } + SecretFields.identifying.map { ($0.canonicalName, .identifies) } + correlating.map { ($0, .correlates) } + describing.map { ($0, .describes) }
         + selecting.map { ($0, .selects) } + wellKnown.map { ($0, .known) }
     static let prefixes: [(String, UnkeyedField)] =
         overridingPrefixes.map { ($0, .overrides) } + correlatingPrefixes.map { ($0, .correlates) }
@@ -89,18 +97,18 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
             "brief", "git-protocol", "last-event-id", "available-dictionary", "dictionary-id", "dnt", "downlink", "dpr", "ect", "rtt",
             "save-data", "device-memory", "viewport-width", "width", "purpose", "service-worker", "service-worker-navigation-preload",
             "upgrade-insecure-requests", "dpop", "x-amz-date", "x-amz-content-sha256", "req-num", "test-id", "test-name",
-        ] + SecretFields.identifying.map(\.canonicalName)
+        ]
     private static let wellKnownPrefixes = [
         "sec-", "accept-", "want-", "access-control-request-", "if-", "content-", "proxy-", "rockpool-",
     ]
 
     // MARK: words
 
-    private enum Word { case selects, correlates, numbered, id }
+    private enum Word { case selects, correlates, numbered, id, key, otherKey }
 
     /// The kind by the words of a name, which hyphens, underscores and dots separate; nil if none of them says it.
     static func byWords(_ name: Span<UInt8>) -> UnkeyedField? {
-        var (start, last, selects) = (0, Word?.none, false)
+        var (start, last, selects, isOther) = (0, Word?.none, false, false)
         for index in 0...name.count {
             guard
                 index == name.count || name[index] == UInt8(ascii: "-") || name[index] == UInt8(ascii: "_")
@@ -109,15 +117,27 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
             let word = words.value(of: name.extracting(start..<index))
             if word == .correlates || word == .id && last == .numbered { return .correlates }
             if word == .selects { selects = true }
+            if word == .otherKey || word == .numbered { isOther = true }
             (start, last) = (index + 1, word)
         }
+        if last == .key, !isOther { return .identifies }
         return selects ? .selects : nil
     }
 
     private static let words = FieldNameTable(
         [("id", Word.id)] + ["request", "correlation", "trace", "span", "transaction", "req"].map { ($0, .numbered) }
             + ["requestid", "correlationid", "traceid", "spanid", "transactionid", "traceparent", "tracestate"].map { ($0, .correlates) }
-            + selectingWords.map { ($0, .selects) })
+            + selectingWords.map { ($0, .selects) } + keyWords.map { ($0, .key) } + otherKeyWords.map { ($0, .otherKey) })
+    /// A name that ends in one of these carries a key, but for those with a word that says what else it is a key or a token of.
+    static let keyWords = [
+        "key", "apikey", "token", "accesstoken", "authtoken", "apitoken", "secret", "password", "passphrase", "credential", "credentials", "jwt",
+        "auth", "authorization", "bearer",
+    ]
+    static let otherKeyWords = [
+        "csrf", "xsrf", "captcha", "recaptcha", "hcaptcha", "turnstile", "challenge", "nonce", "idempotency", "deduplication", "cache", "surrogate",
+        "partition", "routing", "shard", "page", "paging", "continuation", "next", "previous", "sync", "cursor", "delta", "change", "resume",
+        "upload", "encryption", "websocket", "public", "message", "push", "lock", "sort", "primary", "foreign", "once", "otp",
+    ]
     static let selectingWords = [
         // Users.
         "user", "users", "userid", "username", "useremail", "uid", "login", "email", "principal", "subject", "identity", "member",
@@ -137,6 +157,13 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
 }
 
 extension HTTPFields {
+    /// The names of the fields by which requests select a response, each once, in their order: those that select, and beside `Authorization`, which
+    /// alone names the client then, other keys and tokens.
+    package var selectingNames: [HTTPField.Name] {
+        guard contains(.authorization) else { return names(of: [.selects]) }
+        return names(of: [.selects, .identifies]).filter { $0 != .authorization && $0 != .cookie }
+    }
+
     /// The names of the fields of these kinds, each once, in their order.
     package func names(of kinds: Set<UnkeyedField>) -> [HTTPField.Name] {
         var names: [HTTPField.Name] = []
