@@ -85,6 +85,22 @@ import Testing
         await store.close()
     }
 
+    /// Somebody asks in ever new languages; what others use stays.
+    @Test func newVariantsDisplaceNoneThatAreUsed() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<40 { _ = try await store.put("/a", [1], at: time.now, vary: [.acceptLanguage: "used-\(n)"]) }
+        time.advance(.seconds(5))
+        for entry in try await store.lookup(key("/a")) { store.use(entry) }
+        for n in 0..<300 {
+            time.advance(.seconds(5))
+            _ = try await store.put("/a", [1], at: time.now, vary: [.acceptLanguage: "new-\(n)"])
+        }
+        let languages = try await store.lookup(key("/a")).compactMap { $0.response.requestFields[.acceptLanguage] }
+        #expect(languages.filter { $0.hasPrefix("used-") }.count == 40 && languages.contains("new-299"))
+        #expect(languages.count == CacheStore.variantLimit)
+        await store.close()
+    }
+
     @Test func memoryAnswersOnceTheDiskWasAskedAndForgetsWhatChanged() async throws {
         let store = try openCache(scratch.cache, time)
         _ = try await store.put("/a", [1], at: time.now)

@@ -150,7 +150,8 @@ extension CacheStore {
         return try Bool.fetchAll(statement, arguments: [row.keyHash, variant])
     }
 
-    /// Removes the least used variants and parts of a key that has too many.
+    /// Removes the least used variants and parts of a key that has too many. Three quarters are for those that were used since they were
+    /// stored: who asks for new ones does not displace them.
     /// - Returns: true if it may have removed any.
     private func boundVariants(in db: Database, of key: CacheKey) throws -> Bool {
         let count = try db.cachedStatement(sql: "SELECT count(*) FROM entry WHERE key_hash = ?")
@@ -162,7 +163,11 @@ extension CacheStore {
             let rows = try EvictionCandidate.fetch(
                 in: db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
                 limit: limit + 8)
-            try delete(Array(rows.dropFirst(limit)), in: db)
+            // Some uses are not written back yet.
+            let known = recency.withLock { recency in Set(rows.filter { !$0.isOnProbation || recency[$0.id] != nil }.map(\.id)) }
+            let used = Set(rows.lazy.map(\.id).filter(known.contains).prefix(limit / 4 * 3))
+            let others = rows.filter { !used.contains($0.id) }
+            try delete(Array(others.dropFirst(limit - used.count)), in: db)
         }
         return true
     }

@@ -75,7 +75,8 @@ package final class CacheStore: Sendable {
     static let evictedKeyCount = 16_384
     /// Maximum bytes of a body that is stored in its row.
     static let inlineLimit: Int64 = .kib(32)
-    /// Maximum number of variants of one key; the least recently used one beyond it is removed (docs/security-model.md#keys-and-variants).
+    /// Maximum number of variants of one key; beyond it one that was not used again is removed, else the least recently used one
+    /// (docs/security-model.md#keys-and-variants).
     static let variantLimit = 64
     /// Maximum number of parts of bodies stored under one key.
     static let partLimit = 256

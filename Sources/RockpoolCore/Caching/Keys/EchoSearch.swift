@@ -2,37 +2,47 @@
 // (docs/security-model.md#unkeyed-inputs).
 package import HTTPTypes
 
-/// One pass over a response for the values of the fields that nothing else is known of (`UnkeyedField`). Each byte is compared a bounded number
-/// of times, for at most `needleLimit` texts.
+/// One pass over a response for the values of the fields that nothing else is known of (`UnkeyedField`).
 package struct EchoSearch: Sendable {
-    /// The names of the fields whose values were found, or may be there unseen.
-    package private(set) var found: [HTTPField.Name] = []
-    private var needles: [Needle] = []
+    /// The fields that are searched for; the search knows them by their places here.
+    private let names: [HTTPField.Name]
+    private var search: TextSearch
+    /// Fields whose values may be there unseen.
+    private var unseen: [HTTPField.Name] = []
     private let unknown: [HTTPField.Name]
 
     /// Shorter values, such as `1` or `on`, are everywhere.
     private static let leastLength = 4
-    /// Of a longer value its beginning is searched for.
-    private static let mostLength = 128
-    private static let needleLimit = 24
+    /// Shorter values count as whole words only.
+    private static let wordLength = 8
+    private static let textLimit = 24
 
     /// Nil if the request has no field to look for.
     package init?(for request: RequestHead) {
-        var unknown: [HTTPField.Name] = []
+        var (names, texts, unknown, unseen): ([HTTPField.Name], [TextSearch.Text], [HTTPField.Name], [HTTPField.Name]) = ([], [], [], [])
         for field in request.fields where Self.isSearched(field) {
             let kind = UnkeyedField(field.name)
             guard kind == .unknown || kind == .describes else { continue }
             if kind == .unknown { unknown.append(field.name) }
-            let texts = Self.forms(of: field.valueBytes, isEscaped: kind == .unknown)
+            let forms = Self.forms(of: field.valueBytes, isEscaped: kind == .unknown)
             // Of more fields than programs send, any may be repeated.
-            guard needles.count + texts.count <= Self.needleLimit else {
-                if kind == .unknown { found.append(field.name) }
+            guard texts.count + forms.count <= Self.textLimit else {
+                if kind == .unknown { unseen.append(field.name) }
                 continue
             }
-            needles += texts.map { Needle($0, of: field.name) }
+            texts += forms.map { TextSearch.Text(bytes: $0, owner: names.count, isWord: $0.count < Self.wordLength) }
+            names.append(field.name)
         }
-        self.unknown = unknown
-        if needles.isEmpty, found.isEmpty { return nil }
+        if texts.isEmpty, unseen.isEmpty { return nil }
+        (self.names, search, self.unknown, self.unseen) = (names, TextSearch(texts), unknown, unseen)
+    }
+
+    /// The names of the fields whose values were found, or may be there unseen, each once.
+    package var found: [HTTPField.Name] {
+        var found: [HTTPField.Name] = []
+        for (place, name) in names.enumerated() where search.found >> UInt64(place) & 1 == 1 && !found.contains(name) { found.append(name) }
+        for name in unseen where !found.contains(name) { found.append(name) }
+        return found
     }
 
     /// True for a value that is long enough to tell something, and no word of every JSON document.
@@ -42,7 +52,7 @@ package struct EchoSearch: Sendable {
 
     /// A value as texts of HTML and JSON, and a URL, have it.
     private static func forms(of value: [UInt8], isEscaped: Bool) -> Set<[UInt8]> {
-        func form(_ escape: (UInt8) -> [UInt8]?) -> [UInt8] { Array(value.flatMap { escape($0) ?? [$0] }.prefix(mostLength)) }
+        func form(_ escape: (UInt8) -> [UInt8]?) -> [UInt8] { Array(value.flatMap { escape($0) ?? [$0] }.prefix(TextSearch.mostLength)) }
         guard isEscaped else { return [form { _ in nil }] }
         return [
             form { _ in nil }, form { html[$0].map { Array($0.utf8) } },
@@ -67,21 +77,13 @@ package struct EchoSearch: Sendable {
     }
 
     /// Searches the next bytes of the body.
-    package mutating func read(_ bytes: Span<UInt8>) {
-        for index in needles.indices where !found.contains(needles[index].name) && needles[index].isIn(bytes) {
-            found.append(needles[index].name)
-        }
-    }
+    package mutating func read(_ bytes: Span<UInt8>) { search.read(bytes) }
 
     /// Ends a text: what follows is another one.
-    package mutating func end() {
-        for index in needles.indices where needles[index].endsText() && !found.contains(needles[index].name) {
-            found.append(needles[index].name)
-        }
-    }
+    package mutating func end() { search.end() }
 
     /// Takes the rest for a text that may repeat the value of every unknown field.
-    package mutating func cannotRead() { for name in unknown where !found.contains(name) { found.append(name) } }
+    package mutating func cannotRead() { unseen += unknown }
 
     /// What of a response can be searched.
     package enum Content: Sendable {
@@ -105,75 +107,5 @@ package struct EchoSearch: Sendable {
         return ["image/", "audio/", "video/", "font/"].contains { type.hasPrefix($0) }
             || ["application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-xz", "application/zstd"]
                 .contains(type)
-    }
-}
-
-/// One text, and how much of it has been seen: the search of Knuth, Morris and Pratt, in any case of letters.
-private struct Needle: Sendable {
-    let name: HTTPField.Name
-    private let text: [UInt8]
-    /// The length of the longest beginning of the text that ends at each place.
-    private let borders: [Int]
-    /// True for a short text, which counts as a whole word only.
-    private let isWord: Bool
-    private var seen = 0
-    /// True if the last byte belongs to a word.
-    private var isInWord = false
-    /// True if the text was seen, and is a word unless one goes on.
-    private var isWaiting = false
-
-    private static let wordLength = 8
-
-    init(_ text: [UInt8], of name: HTTPField.Name) {
-        let text = text.map(FieldByte.lowercased)
-        var borders = [Int](repeating: 0, count: text.count)
-        var length = 0
-        for index in text.indices.dropFirst() {
-            while length > 0, text[index] != text[length] { length = borders[length - 1] }
-            if text[index] == text[length] { length += 1 }
-            borders[index] = length
-        }
-        (self.name, self.text, self.borders, isWord) = (name, text, borders, text.count < Self.wordLength)
-    }
-
-    mutating func isIn(_ bytes: Span<UInt8>) -> Bool {
-        let first = text[0]
-        var index = 0
-        while index < bytes.count {
-            if seen == 0, !isWord {
-                while index < bytes.count, FieldByte.lowercased(bytes[index]) != first { index += 1 }
-                guard index < bytes.count else { return false }
-            }
-            let byte = FieldByte.lowercased(bytes[index])
-            if take(byte) { return true }
-            index += 1
-        }
-        return false
-    }
-
-    /// - Returns: True once the text is there.
-    private mutating func take(_ byte: UInt8) -> Bool {
-        guard isWord else {
-            while seen > 0, text[seen] != byte { seen = borders[seen - 1] }
-            if text[seen] == byte { seen += 1 }
-            guard seen == text.count else { return false }
-            seen = borders[seen - 1]
-            return true
-        }
-        let (wasInWord, isLetter) = (isInWord, FieldByte.isLetterOrDigit(byte))
-        isInWord = isLetter
-        if isWaiting, !isLetter { return true }
-        isWaiting = false
-        if seen > 0, text[seen] != byte { seen = 0 }
-        // It begins where a word does, or where none is.
-        if text[seen] == byte, seen > 0 || !wasInWord || !isLetter { seen += 1 }
-        if seen == text.count { (isWaiting, seen) = (true, 0) }
-        return false
-    }
-
-    /// Forgets the text before. - Returns: True if that ended with this text as a word.
-    mutating func endsText() -> Bool {
-        defer { (seen, isInWord, isWaiting) = (0, false, false) }
-        return isWaiting
     }
 }
