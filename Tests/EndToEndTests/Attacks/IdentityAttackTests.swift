@@ -113,7 +113,8 @@ import Testing
         let play: PlayedSite.Play = { asked in
             if isBroken.isOn { return .text("who?", status: 401) }
             if asked.path == "/news" { return .text("news") }
-            return claim.isTrue(asked["authorization"]) ? .text("anna's", "Cache-Control: private, max-age=600") : .text("who?", status: 401)
+            return claim.isTrue(asked["authorization"])
+                ? .text("anna's", "Cache-Control: private, max-age=600") : .text("who?", status: 401)
         }
         try await PlayedWorld.with(play) { world in
             for one in [[], [claim.first]] { try await #expect(world.get("/news", one).status == 401) }

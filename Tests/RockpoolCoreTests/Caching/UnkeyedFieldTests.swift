@@ -33,7 +33,8 @@ import Testing
         (
             .known,
             [
-                "Host", "Accept", "Accept-Encoding", "Referer", "Origin", "If-None-Match", "Range", "Cache-Control", "Sec-Fetch-Site", "Sec-CH-UA", "Sec-Fetch-User", "DNT", "Upgrade-Insecure-Requests", "Content-Type",
+                "Host", "Accept", "Accept-Encoding", "Referer", "Origin", "If-None-Match", "Range", "Cache-Control", "Sec-Fetch-Site",
+                "Sec-CH-UA", "Sec-Fetch-User", "DNT", "Upgrade-Insecure-Requests", "Content-Type",
                 "Proxy-Authorization", "Rockpool-Policy", "Access-Control-Request-Headers",
             ]
         ),
@@ -53,7 +54,8 @@ import Testing
                 "X-Xsrf-Token", "X-Keyboard", "X-Token-Kind", "X-Session-Id", "Surrogate-Key",
             ]
         ),
-        (.known, ["Idempotency-Key", "Sec-WebSocket-Key", "Lock-Token"]), (.unknown, ["X-Client-Version", "X-Foo", "npm-session", "X-Csrf-Token", "X-Nonce", "Superuser", "X-Thread", "X-Requested-On"]),
+        (.known, ["Idempotency-Key", "Sec-WebSocket-Key", "Lock-Token"]),
+        (.unknown, ["X-Client-Version", "X-Foo", "npm-session", "X-Csrf-Token", "X-Nonce", "Superuser", "X-Thread", "X-Requested-On"]),
     ]
 
     @Test(arguments: kinds) func everyNameHasAKind(kind: UnkeyedField, names: [String]) throws {
@@ -67,7 +69,8 @@ import Testing
     }
 
     /// The prepared replies are found by the bytes of these fields, as by a credential.
-    @Test(arguments: ["X-User-Id", "Remote-User", "RSC", "x-tenant", "HX-Request", "X-Acme-Key", "x_user_id"]) func whatSelectsIsPartOfAPlainRequest(
+    @Test(arguments: ["X-User-Id", "Remote-User", "RSC", "x-tenant", "HX-Request", "X-Acme-Key", "x_user_id"])
+    func whatSelectsIsPartOfAPlainRequest(
         name: String
     ) throws {
         let text = "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: a\r\ntraceparent: b\r\nX-Client-Version: 1\r\n\(name): one\r\n\r\n"
@@ -189,7 +192,9 @@ import Testing
     /// As a slow search of each text by itself, whatever texts there are and however the bytes arrive.
     @Test(arguments: UInt64(1)...40) func agreesWithASlowSearch(seed: UInt64) {
         var random = SimulationRandom(seed: seed)
-        func text(_ lengths: ClosedRange<Int>) -> [UInt8] { (0..<random.number(lengths)).map { _ in Array("abA-1".utf8)[random.number(0...4)] } }
+        func text(_ lengths: ClosedRange<Int>) -> [UInt8] {
+            (0..<random.number(lengths)).map { _ in Array("abA-1".utf8)[random.number(0...4)] }
+        }
         for _ in 0..<50 {
             let texts = (0..<random.number(1...6)).map { TextSearch.Text(bytes: text(1...9), owner: $0, isWord: random.chance(0.5)) }
             let body = text(0...60)

@@ -49,8 +49,10 @@ struct TokenSubjectTests {
     /// Each claims something else than the one before it.
     @Test(arguments: [
         [#""exp":1"#, #""scope":"read""#, #""scope":"read write""#, #""scope":["read","write","all"]"#],
-        [#""aud":"a""#, #""aud":"b""#, #""aud":["a","b"]"#], [#""https://a.example/roles":["a"]"#, #""https://a.example/roles":["a","b"]"#],
-        [#""realm_access":{"roles":["user"]}"#, #""realm_access":{"roles":["admin","user"]}"#], [#""clientId":"web""#, #""clientId":"cli""#],
+        [#""aud":"a""#, #""aud":"b""#, #""aud":["a","b"]"#],
+        [#""https://a.example/roles":["a"]"#, #""https://a.example/roles":["a","b"]"#],
+        [#""realm_access":{"roles":["user"]}"#, #""realm_access":{"roles":["admin","user"]}"#],
+        [#""clientId":"web""#, #""clientId":"cli""#],
         [#""org_id":1"#, #""org_id":2"#], [#""act":{"sub":"bob"}"#, #""act":{"sub":"eve"}"#], [#""isAdmin":true"#, #""isAdmin":false"#],
     ])
     func otherRightsAreAnotherIdentity(claims: [String]) {

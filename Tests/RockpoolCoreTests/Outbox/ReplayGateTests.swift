@@ -63,7 +63,9 @@ import Testing
     /// Two who are not proved may be one.
     @Test(arguments: [(true, true), (true, false), (false, false)]) func aSecondClientPausesAll(isFirstProved: Bool, isSecondProved: Bool) {
         var replay = ReplayMachineTests.wide()
-        for (name, isProved) in [("anna", isFirstProved), ("ben", isSecondProved)] where isProved { _ = replay.step(.proved(principal: name)) }
+        for (name, isProved) in [("anna", isFirstProved), ("ben", isSecondProved)] where isProved {
+            _ = replay.step(.proved(principal: name))
+        }
         _ = replay.accept(summary(1, principal: "anna"))
         _ = replay.accept(summary(2, lane: "b", principal: "ben"))
         _ = replay.answered(summary(1, principal: "anna"), answer(503, [.retryAfter: "600"]))

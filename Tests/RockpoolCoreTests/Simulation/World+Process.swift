@@ -79,7 +79,8 @@ extension World {
 
     private static func text(_ event: ReplayMachine.Event) -> String {
         switch event {
-        case .changed(let row): "changed \(row.sequence) \(row.method) \(row.lane) of \(row.principal ?? "") needs \(row.needs.sorted()) apart \(row.isApart) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
+        case .changed(let row):
+            "changed \(row.sequence) \(row.method) \(row.lane) of \(row.principal ?? "") needs \(row.needs.sorted()) apart \(row.isApart) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
         case .settled(let row): "settled \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
         case .attempted(let operation, .answered(let head), _, _, _): "attempted \(operation.sequence) \(head.status)"
         case .attempted(let operation, .failed(let failure), _, _, _):

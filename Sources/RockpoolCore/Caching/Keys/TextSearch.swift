@@ -76,7 +76,9 @@ private struct Automaton: Sendable {
 
     init(_ all: [TextSearch.Text]) {
         for byte in Set(all.lazy.flatMap(\.bytes).map(FieldByte.lowercased)) {
-            for same in [byte, byte >= 0x61 && byte <= 0x7A ? byte & ~0x20 : byte] { classes[Int(same)] = UInt8(truncatingIfNeeded: classCount) }
+            for same in [byte, byte >= 0x61 && byte <= 0x7A ? byte & ~0x20 : byte] {
+                classes[Int(same)] = UInt8(truncatingIfNeeded: classCount)
+            }
             classCount += 1
         }
         table = [Int32](repeating: 0, count: classCount)

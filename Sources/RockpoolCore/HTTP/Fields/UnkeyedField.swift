@@ -40,7 +40,8 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
 
     /// The names of each kind, and beginnings of names. Exact names come first, then beginnings, then words.
     static let names: [(String, UnkeyedField)] =
-        overriding.map { ($0, .overrides) } + SecretFields.identifying.map { ($0.canonicalName, .identifies) } + correlating.map { ($0, .correlates) } + describing.map { ($0, .describes) }
+        overriding.map { ($0, .overrides) } + SecretFields.identifying.map { ($0.canonicalName, .identifies) }
+        + correlating.map { ($0, .correlates) } + describing.map { ($0, .describes) }
         + selecting.map { ($0, .selects) } + wellKnown.map { ($0, .known) }
     static let prefixes: [(String, UnkeyedField)] =
         overridingPrefixes.map { ($0, .overrides) } + correlatingPrefixes.map { ($0, .correlates) }
@@ -130,12 +131,15 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
             + selectingWords.map { ($0, .selects) } + keyWords.map { ($0, .key) } + otherKeyWords.map { ($0, .otherKey) })
     /// A name that ends in one of these carries a key, but for those with a word that says what else it is a key or a token of.
     static let keyWords = [
-        "key", "apikey", "token", "accesstoken", "authtoken", "apitoken", "secret", "password", "passphrase", "credential", "credentials", "jwt",
+        "key", "apikey", "token", "accesstoken", "authtoken", "apitoken", "secret", "password", "passphrase", "credential", "credentials",
+        "jwt",
         "auth", "authorization", "bearer",
     ]
     static let otherKeyWords = [
-        "csrf", "xsrf", "captcha", "recaptcha", "hcaptcha", "turnstile", "challenge", "nonce", "idempotency", "deduplication", "cache", "surrogate",
-        "partition", "routing", "shard", "page", "paging", "continuation", "next", "previous", "sync", "cursor", "delta", "change", "resume",
+        "csrf", "xsrf", "captcha", "recaptcha", "hcaptcha", "turnstile", "challenge", "nonce", "idempotency", "deduplication", "cache",
+        "surrogate",
+        "partition", "routing", "shard", "page", "paging", "continuation", "next", "previous", "sync", "cursor", "delta", "change",
+        "resume",
         "upload", "encryption", "websocket", "public", "message", "push", "lock", "sort", "primary", "foreign", "once", "otp",
     ]
     static let selectingWords = [

@@ -62,7 +62,8 @@ package enum PlainFields {
         let names: [(String, Role)] = deciding.map { ($0, .decides) }
         let prefixes: [(String, Role)] = decidingPrefixes.map { ($0, .decides) }
         return FieldNameTable(
-            names + UnkeyedField.names.map { ($0.0, role(of: $0.1)) }, prefixes: prefixes + UnkeyedField.prefixes.map { ($0.0, role(of: $0.1)) })
+            names + UnkeyedField.names.map { ($0.0, role(of: $0.1)) },
+            prefixes: prefixes + UnkeyedField.prefixes.map { ($0.0, role(of: $0.1)) })
     }()
 
     /// True if the bytes from `start` on equal `lowercase`, ignoring case. `bytes` must be long enough.
