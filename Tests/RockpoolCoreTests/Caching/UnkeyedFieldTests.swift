@@ -33,7 +33,7 @@ import Testing
         (
             .known,
             [
-                "Host", "Accept", "Accept-Encoding", "Referer", "Origin", "If-None-Match", "Range", "Cache-Control", "Sec-Fetch-Site",
+                "Accept", "Accept-Encoding", "Referer", "Origin", "If-None-Match", "Range", "Cache-Control", "Sec-Fetch-Site",
                 "Sec-CH-UA", "Sec-Fetch-User", "DNT", "Upgrade-Insecure-Requests", "Content-Type",
                 "Proxy-Authorization", "Rockpool-Policy", "Access-Control-Request-Headers",
             ]
@@ -46,7 +46,7 @@ import Testing
                 "X-Forms-JWT", "X-Acme-Password", "X-Authorization",
             ]
         ),
-        (.overrides, ["X_Forwarded_Host", "X-Http_Method-Override"]), (.selects, ["X_User_Id", "HX_Request", "x_tenant"]),
+        (.overrides, ["X_Forwarded_Host", "X-Http_Method-Override"]), (.selects, ["Host", "X_User_Id", "HX_Request", "x_tenant"]),
         (
             .unknown,
             [

@@ -91,7 +91,7 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
     /// `PlainFields.decidingPrefixes`.
     private static let wellKnown =
         [
-            "host", "connection", "accept", "accept-encoding", "cache-control", "pragma", "referer", "origin", "range", "te", "trailer",
+            "connection", "accept", "accept-encoding", "cache-control", "pragma", "referer", "origin", "range", "te", "trailer",
             "transfer-encoding", "upgrade", "http2-settings", "keep-alive", "expect", "via", "cdn-loop", "max-forwards", "alt-used",
             "prefer",
             "idempotency-key", "early-data", "date", "warning", "priority", "depth", "destination", "overwrite", "lock-token", "timeout",
