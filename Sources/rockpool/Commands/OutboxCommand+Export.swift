@@ -35,7 +35,13 @@ extension OutboxCommand {
             do {
                 try await Waiting.on("exporting, \(ForPeople.bytes(bytes.withLock { $0 }))") { [call] in
                     let sink: @Sendable (UnsafeRawBufferPointer) throws -> Void = { piece in
-                        if let file { try file.write(piece) } else { try FileHandle.standardOutput.write(piece, named: "stdout") }
+                        if let file {
+                            try file.write(piece)
+                        } else if Display.output.isTerminal {
+                            Display.output.write(String(decoding: piece, as: UTF8.self))
+                        } else {
+                            try FileHandle.standardOutput.write(piece, named: "stdout")
+                        }
                         bytes.withLock { $0 += Int64(piece.count) }
                     }
                     _ = try await common.client().send(call, through: AdminTransfer(sink: sink))

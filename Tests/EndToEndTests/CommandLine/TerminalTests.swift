@@ -40,6 +40,21 @@ import Testing
         }
     }
 
+    /// Bodies are other people's text: what controls a terminal does not reach one.
+    @Test func anExportDoesNotControlTheTerminal() async throws {
+        try await World.with { world in
+            _ = try await world.server.command("network", "offline")
+            _ = try await world.queued("PATCH", "/v1/notes/2", body: "{\"title\":\"\u{202E}turned\u{9B}31m\"}")
+            for form in ["jsonl", "curl"] {
+                let run = try await Terminal.run(["outbox", "export", "--format", form], on: world.server)
+                #expect(run.status == 0 && run.output.contains("turned"), "\(run.output)")
+                #expect(!run.output.unicodeScalars.contains { ["\u{202E}", "\u{9B}"].contains($0) }, "\(form): \(run.output)")
+            }
+            let bundle = try await Terminal.run(["cache", "export", "-"], on: world.server)
+            #expect(bundle.status == 64 && bundle.output.contains("a bundle is not for a terminal"), "\(bundle.status) \(bundle.output)")
+        }
+    }
+
     @Test func anOperationIsShownWithItsRequestAndItsAnswer() async throws {
         try await with { world, refused in
             let shown = try await world.server.command("outbox", "show", refused)

@@ -16,8 +16,14 @@ final class BundleFile: Sendable {
     private let file: NewFile?
     private let state = Mutex(State())
 
-    /// Begins the file at `path`; `-` is stdout. Throws a failure with the reason if it cannot be written.
-    init(writing path: String) throws(CommandFailure) { file = path == "-" ? nil : try NewFile(path, replacing: true) }
+    /// Begins the file at `path`; `-` is stdout, but no terminal: the bodies are other people's text. Throws a failure with the reason if it
+    /// cannot be written.
+    init(writing path: String) throws(CommandFailure) {
+        file = path == "-" ? nil : try NewFile(path, replacing: true)
+        if file == nil, Display.output.isTerminal {
+            throw CommandFailure(.usage, "a bundle is not for a terminal; name a file, or use a pipe")
+        }
+    }
 
     /// The entries and bytes written so far: `12 entries, 3.4 MB`.
     var written: String {
