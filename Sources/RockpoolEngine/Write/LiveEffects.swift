@@ -1,11 +1,13 @@
 // The effects of a live write's answer on what is stored (docs/outbox.md#effects).
 import RockpoolCore
+import RockpoolStore
 
 /// Works answered live writes into the cache and the listings of files.
 struct LiveEffects: Sendable {
     let updates: EntryUpdates
     let effects: OwnWriteEffects
-    let files: FileOverlay
+    let overlay: WriteOverlay
+    let localIDs: LocalIDTable
     let now: @Sendable () -> Timestamp
 
     /// Notes an answer with a body that nothing depends on, and invalidates what it makes out of date.
@@ -22,8 +24,14 @@ struct LiveEffects: Sendable {
     /// - Parameter length: of the request's body, if that is not at hand.
     func note(_ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity) async {
         await effects.note(write, partition: identity.partition, sentAt: sentAt)
-        guard let upstream = plan.upstream?.name, plan.entity?.resource == nil else { return }
-        files.note(
+        guard let upstream = plan.upstream?.name else { return }
+        if let entity = plan.entity, entity.resource != nil {
+            guard [.applied, .absent].contains(write.outcome),
+                case let (collection?, id?) = entity.names({ localIDs.alias(upstream: upstream, collection: $0, id: $1) })
+            else { return }
+            return overlay.notePassed(upstream: upstream, collection: collection, entityID: id, principal: identity.principal, at: now())
+        }
+        overlay.files.note(
             write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
             principal: identity.principal, at: now())
     }

@@ -53,7 +53,8 @@ package final class WritePipeline: Sendable {
         self.logger = logger
         self.now = now
         traces = LiveTraces(data: data, logger: logger)
-        liveEffects = LiveEffects(updates: reads.updates, effects: effects, files: notifier.overlay.files, now: now)
+        liveEffects = LiveEffects(
+            updates: reads.updates, effects: effects, overlay: notifier.overlay, localIDs: data.localIDs, now: now)
     }
 }
 

@@ -136,19 +136,4 @@ import Testing
             #expect(mine.text == "SECRET-A" && others.text == "LOG IN" && again.text == "SECRET-A")
         }
     }
-
-    /// The identity claimed by a token is accepted only after the upstream has answered a request with it by a 2xx
-    /// (docs/caching.md#partitions *Identity*).
-    @Test(arguments: AttackedServer.policies) func aTokenEarnsItsIdentityOnline(_ policy: String) async throws {
-        try await AttackedServer.with(policy: policy) { attacked in
-            let (first, rotated, forged) = (Token.bearer("anna", id: 1), Token.bearer("anna", id: 2), Token.bearer("anna", id: 3))
-            let mine = Answer.body("SECRET-A", cc: "private, max-age=600")
-            _ = try await attacked.send(Attack.get("/a", "Authorization: \(first)", answer: mine))
-            _ = try await attacked.send(Attack.get("/b", "Authorization: \(rotated)", answer: mine))
-            let kept = try await attacked.send(Attack.get("/a", "Authorization: \(rotated)", answer: .down))
-            #expect(kept.text == "SECRET-A", "a renewed token keeps the copies of its identity")
-            let stolen = try await attacked.send(Attack.get("/a", "Authorization: \(forged)", answer: .down))
-            #expect(!stolen.text.contains("SECRET") && stolen.status >= 500)
-        }
-    }
 }

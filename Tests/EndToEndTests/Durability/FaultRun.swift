@@ -191,6 +191,13 @@ struct FaultRun {
                 since[id] = .now
                 _ = try await server.command("outbox", api.effects(forKey: key) == 0 ? "retry" : "discard", id)
             }
+            // What was sent again by hand after later writes had passed it may meet them.
+            for operation in open where operation["state"] == "conflicted" && doubted.contains(operation["id"]?.string ?? "") {
+                let records = try await server.get("/v1/conflicts?state=open").json?["items"]?.array ?? []
+                for record in records where record["operation"] == operation["id"] {
+                    _ = try await server.command("conflicts", "resolve", record["id"]?.string ?? "", "--keep", "mine")
+                }
+            }
             return open.isEmpty
         }
     }

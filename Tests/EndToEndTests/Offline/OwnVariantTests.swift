@@ -73,7 +73,10 @@ import Testing
 
     /// A renewed token of the same subject reads what the earlier one has read, and a token of another subject does not.
     @Test func aCopyThatVariesByTheTokenIsReadWithTheNextOne() async throws {
-        let play: PlayedSite.Play = { asked in .text(asked.path, "Cache-Control: private, max-age=60", "Vary: Authorization") }
+        let play: PlayedSite.Play = { asked in
+            guard asked["authorization"] != nil else { return .text("who?", status: 401) }
+            return .text(asked.path, "Cache-Control: private, max-age=60", "Vary: Authorization")
+        }
         try await PlayedWorld.with(play) { world in
             try await #expect(world.get("/notes", [Self.token(1, of: "anna")]).status == 200)
             try await #expect(world.get("/other", [Self.token(2, of: "anna")]).status == 200)

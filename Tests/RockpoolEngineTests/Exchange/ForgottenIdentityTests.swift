@@ -19,7 +19,9 @@ struct ForgottenIdentityTests {
             $0.routes[0].logout = true
             change(&$0)
         }
-        let pool = try ScriptedEngine(upstreams: [upstream]) { _ in .ok("hers", [.cacheControl: "private, max-age=60"]) }
+        let pool = try ScriptedEngine(upstreams: [upstream]) {
+            $0.head.fields[.authorization] == nil ? .status(401) : .ok("hers", [.cacheControl: "private, max-age=60"])
+        }
         for fields in [Self.anna, Self.bert] { #expect(await pool.ask(.get, "/me", fields).body == "hers") }
         return pool
     }

@@ -65,7 +65,9 @@ struct PlainRequestDecoderTests {
             #expect([String(decoding: bytes[plain.host], as: UTF8.self)] == full.headers["host"], "\(text.debugDescription)")
             #expect(full.incoming.method == (plain.isHead ? .head : .get))
             #expect(full.incoming.framing == .none && full.incoming.keepsAlive && !full.incoming.isOldClient)
-            let isPersonal = full.incoming.fields.contains { SecretFields.identifies($0.name) || UnkeyedField($0.name) == .selects }
+            let isPersonal = full.incoming.fields.contains {
+                [.identifies, .selects].contains(UnkeyedField($0.name)) && $0.name.canonicalName != "host"
+            }
             #expect(isPersonal == plain.hasCredential, "\(text.debugDescription)")
             for (name, _) in full.headers where !["host", "connection", "proxy-connection"].contains(name.lowercased()) {
                 let value = plain.value(of: Array(name.lowercased().utf8), in: bytes.span).map {

@@ -36,17 +36,21 @@ final class WriteOverlay: Sendable {
     private struct Writes {
         var open = SequenceTable<OpenWrite>()
         private var texts = SharedTexts()
-        /// The open ones that later writes to their entity may have passed: uncertain, in conflict or parked.
-        private var stuck: Set<Int64> = []
+        /// The open ones that later writes to their entity may have passed: uncertain, in conflict or parked; with the time at which a live write
+        /// last passed them.
+        private var stuck: [Int64: Timestamp] = [:]
         /// In order of `deliveredAt`.
         var delivered: [Write] = []
         /// Writes that are dead, in conflict or uncertain, by sequence.
         var troubled: [Int64: Trouble] = [:]
 
+        var hasStuck: Bool { !stuck.isEmpty }
+
         var isEmpty: Bool { open.count == 0 && delivered.isEmpty && troubled.isEmpty }
 
         mutating func note(_ write: Write, state: OperationState) {
-            if [.uncertain, .conflicted, .parked].contains(state) { stuck.insert(write.sequence) } else { stuck.remove(write.sequence) }
+            stuck[write.sequence] =
+                [.uncertain, .conflicted, .parked].contains(state) ? stuck[write.sequence] ?? .distantPast : nil
             switch state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
                 open[write.sequence] = OpenWrite(entityID: write.entityID.map { UUIDText($0) }, principal: texts.shared(write.principal))
@@ -61,6 +65,14 @@ final class WriteOverlay: Sendable {
             }
         }
 
+        /// Notes that a live write to an entity was answered.
+        mutating func notePassed(_ entityID: String, principal: String?, at moment: Timestamp) {
+            let entity = UUIDText(entityID)
+            for sequence in stuck.keys where open[sequence].map({ $0.principal == principal && $0.entityID == entity }) ?? false {
+                stuck[sequence] = moment
+            }
+        }
+
         /// The open writes that a later one of this principal to the same entity has passed, which a copy fetched at `since` includes: that copy
         /// shows what has become of them.
         func passed(of principal: String?, since: Timestamp) -> Set<Int64> {
@@ -70,7 +82,11 @@ final class WriteOverlay: Sendable {
                 guard write.deliveredAt ?? .distantFuture < since else { break }
                 last[write.entityID] = max(last[write.entityID] ?? 0, write.sequence)
             }
-            return stuck.filter { sequence in open[sequence].map { (last[$0.entityID?.text] ?? 0) > sequence } ?? false }
+            return Set(
+                stuck.lazy.filter { sequence, passedAt in
+                    guard let write = open[sequence], write.principal == principal else { return false }
+                    return passedAt > .distantPast && passedAt <= since || (last[write.entityID?.text] ?? 0) > sequence
+                }.map(\.key))
         }
     }
 
@@ -113,6 +129,19 @@ final class WriteOverlay: Sendable {
             if collections[key]?.isEmpty == true { collections[key] = nil }
             return wasEmpty && collections[key] != nil
         }
+    }
+
+    /// Notes that a live write of a client to an entity was answered: reads of later copies show what has become of its earlier writes that wait
+    /// for a person.
+    func notePassed(upstream: String, collection: String, entityID: String, principal: String?, at moment: Timestamp) {
+        let isNews = collections.withLock { collections -> Bool in
+            let key = Key(upstream: upstream, collection: collection)
+            // In place: a copy would cost as much as all writes of the collection.
+            guard collections[key]?.hasStuck == true else { return false }
+            collections[key]?.notePassed(entityID, principal: principal, at: moment)
+            return true
+        }
+        if isNews { noteCount.add(1, ordering: .releasing) }
     }
 
     /// Adds deliveries from before the start, because cached copies may not include them yet.
