@@ -64,7 +64,7 @@ unit-rest:
 	$(SWIFT_TEST) --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests \
 		--skip RockpoolStoreTests --no-parallel
 
-## Runs the release binary with real clients (SUITES: a regular expression), one test after the other; `.ci/end-to-end` runs several
+## Runs the release binary with real clients (SUITES: a regular expression), one test after the other; `.ci/suites` runs several
 ## suites at once.
 end-to-end: release clients
 	$(SWIFT_TEST) --filter '$(SUITES)' --no-parallel
