@@ -13,7 +13,7 @@ struct FaultRun {
     let script: [Write]
     /// The operation id in the acknowledgement of each write, by the write's key.
     private(set) var promised: [String: String] = [:]
-    /// Ids of operations that were seen in the uncertain state.
+    /// Ids of operations that a person has decided: their effect stayed unknown, or they met one of those.
     private(set) var doubted: Set<String> = []
     private var api: NotesServer { world.api }
     private var server: ServerProcess { world.server }
@@ -191,8 +191,9 @@ struct FaultRun {
                 since[id] = .now
                 _ = try await server.command("outbox", api.effects(forKey: key) == 0 ? "retry" : "discard", id)
             }
-            // What was sent again by hand after later writes had passed it may meet them.
-            for operation in open where operation["state"] == "conflicted" && doubted.contains(operation["id"]?.string ?? "") {
+            // Later writes pass one whose effect stays unknown, and may meet it.
+            for operation in open where operation["state"] == "conflicted" && !kind.honoursKeys {
+                doubted.insert(operation["id"]?.string ?? "")
                 let records = try await server.get("/v1/conflicts?state=open").json?["items"]?.array ?? []
                 for record in records where record["operation"] == operation["id"] {
                     _ = try await server.command("conflicts", "resolve", record["id"]?.string ?? "", "--keep", "mine")
