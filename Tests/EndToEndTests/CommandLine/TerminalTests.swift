@@ -32,7 +32,9 @@ import Testing
                 #expect(run.status == 0 && !run.output.contains("…"), "\(words): \(run.output)")
             }
             let list = try await Terminal.run(["outbox", "ls"], on: world.server).output
-            #expect(list.contains("the upstream has refused it") && list.contains(" ago") && list.contains(refused.suffix(8)), "\(list)")
+            #expect(list.contains("the upstream has refused it") && list.contains(refused.suffix(8)), "\(list)")
+            // On a fast machine it has just been accepted.
+            #expect(list.contains(" ago") || list.contains("  now"), "\(list)")
             let status = try await Terminal.run(["status"], on: world.server).output
             #expect(
                 status.replacing(/\s+/, with: " ").contains("Next: see the write and its answer: rockpool outbox show \(refused)"),
@@ -47,7 +49,7 @@ import Testing
             _ = try await world.queued("PATCH", "/v1/notes/2", body: "{\"title\":\"\u{202E}turned\u{9B}31m\"}")
             for form in ["jsonl", "curl"] {
                 let run = try await Terminal.run(["outbox", "export", "--format", form], on: world.server)
-                #expect(run.status == 0 && run.output.contains("turned"), "\(run.output)")
+                #expect(run.status == 0 && run.output.contains(form == "curl" ? "base64" : "turned"), "\(run.output)")
                 #expect(!run.output.unicodeScalars.contains { ["\u{202E}", "\u{9B}"].contains($0) }, "\(form): \(run.output)")
             }
             let bundle = try await Terminal.run(["cache", "export", "-"], on: world.server)
