@@ -5,6 +5,9 @@ enum VaryNormalization {
     /// `value` in the form used for selection. Of fields with unknown syntax only surrounding whitespace is removed.
     static func normalized(_ value: String, of name: HTTPField.Name) -> String {
         switch name {
+        // No coding or language has a quotation mark: in another order it would take in what followed it.
+        case .acceptEncoding where value.utf8.contains(0x22), .acceptLanguage where value.utf8.contains(0x22):
+            String(FieldList.trimmed(value[...]))
         case .acceptEncoding: acceptEncoding(value)
         case .acceptLanguage: acceptLanguage(value)
         case .accept: FieldList.members(of: value).joined(separator: ", ")
