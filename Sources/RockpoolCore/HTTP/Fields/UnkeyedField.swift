@@ -161,12 +161,8 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
 }
 
 extension HTTPFields {
-    /// The names of the fields by which requests select a response, each once, in their order: those that select, and beside `Authorization`, which
-    /// alone names the client then, other keys and tokens.
-    package var selectingNames: [HTTPField.Name] {
-        guard contains(.authorization) else { return names(of: [.selects]) }
-        return names(of: [.selects, .identifies]).filter { $0 != .authorization && $0 != .cookie }
-    }
+    /// The names of the fields by which requests select a response, each once, in their order.
+    package var selectingNames: [HTTPField.Name] { names(of: [.selects]) }
 
     /// The names of the fields of these kinds, each once, in their order.
     package func names(of kinds: Set<UnkeyedField>) -> [HTTPField.Name] {
