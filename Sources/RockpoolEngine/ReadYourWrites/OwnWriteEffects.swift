@@ -124,7 +124,7 @@ final class OwnWriteEffects: Sendable {
         var writer: Writer { Writer(partition: .own(partition), sentAt: sentAt, selecting: selecting) }
 
         /// The fields by which the writer's copies are selected, whatever their `Vary`.
-        var selecting: HTTPFields { Vary.selectingFields(write.request.fields.names(of: [.selects]), of: write.request) }
+        var selecting: HTTPFields { Vary.selectingFields(write.request.fields.selectingNames, of: write.request) }
 
         /// True if it may be worked in together with `other`: both change items of a declared resource, as the same client.
         func mayJoin(_ other: Effect) -> Bool {

@@ -11,7 +11,7 @@ package enum ImpliedVary {
     static func isAdded(_ name: HTTPField.Name) -> Bool {
         guard name.rawName == name.canonicalName else { return false }
         let kind = UnkeyedField(name)
-        return candidates.contains(name) || [.selects, .identifies, .unknown].contains(kind)
+        return candidates.contains(name) || [.selects, .unknown].contains(kind)
     }
 
     private static let candidates: [HTTPField.Name] = [.origin, .accept, .acceptEncoding, .cookie, .gitProtocol]

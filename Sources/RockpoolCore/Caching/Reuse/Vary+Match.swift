@@ -17,7 +17,7 @@ extension Vary {
     /// True if a stored response is one for the client of `request`, as far as the fields tell that select.
     package static func isOfSender(_ stored: StoredResponse, of request: RequestHead) -> Bool {
         let kept = HTTPFields(stored.requestFields.filter { UnkeyedField($0.name) == .selects })
-        return variantKey(kept) == variantKey(selectingFields(request.fields.names(of: [.selects]), of: request))
+        return variantKey(kept) == variantKey(selectingFields(request.fields.selectingNames, of: request))
     }
 
     /// The fields by which requests must be equal to share a response whose body is not known yet: those that select, and those that it may
