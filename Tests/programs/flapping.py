@@ -15,7 +15,6 @@ import json
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,19 +22,11 @@ import time
 import urllib.error
 import urllib.request
 
+from place import free_ports
+
 STEPS = 12
 COUNTS = collections.Counter()
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class World:
