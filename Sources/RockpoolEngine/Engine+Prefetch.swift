@@ -104,7 +104,7 @@ extension Engine {
             }
         }
         let deadline = now() + Self.prefetchPatience
-        while let until = budgets.wait(for: .prefetch, at: upstream, now: now()) {
+        while let until = budgets.wait(for: .prefetch, with: nil, at: upstream, now: now()) {
             guard until <= deadline, (try? await Task.sleep(for: .milliseconds(max(10, (until - now()).milliseconds)))) != nil else {
                 return "the request budget of \(name) is spent until \(RFC3339.format(until))"
             }

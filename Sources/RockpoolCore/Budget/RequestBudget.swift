@@ -1,19 +1,49 @@
 // Keeps the requests to one upstream within its budget (docs/caching.md#budgets).
 package import HTTPTypes
+import OrderedCollections
 
-/// A bucket of requests that fills evenly, what the upstream has announced, and the pause that it demands.
+/// Whose requests an upstream counts together, as far as their credentials tell. Kept in memory only.
+package struct BudgetClient: Hashable, Sendable {
+    private let mark: Int?
+
+    /// The client that has sent these fields.
+    package init(_ fields: HTTPFields) {
+        let token = fields[.authorization]
+        let secrets = token.map { [$0] } ?? fields.filter { SecretFields.identifies($0.name) }.map(\.value).sorted()
+        mark = secrets.isEmpty ? nil : secrets.hashValue
+    }
+}
+
+/// A bucket of requests that fills evenly; and what the upstream has announced to each client, and the pause that it demands of it. What it
+/// tells one client holds for no other: anybody may send a request that it answers with 429.
 package struct RequestBudget: Sendable {
     /// A longer pause is not believed.
     private static let longestPause = TimeSpan.hours(24)
+    private static let clientLimit = 256
+
+    /// What the upstream has told one client.
+    private struct Told: Sendable {
+        var announced: RateLimitFields?
+        /// The most that the upstream has announced within a period.
+        var announcedMost = 0
+        var pausedUntil = Timestamp.distantPast
+
+        /// Returns the time until which a request waits; nil if it may be sent now.
+        func wait(for purpose: RequestPurpose, now: Timestamp) -> Timestamp? {
+            var until = pausedUntil > now ? pausedUntil : nil
+            if let announced, announced.resetAt > now, announced.remaining <= announcedMost * purpose.reservePercent / 100 {
+                until = max(until ?? now, announced.resetAt)
+            }
+            return until
+        }
+    }
 
     private let rule: RateLimitRule
     /// Requests that may be sent now; below 0 after requests of clients beyond the budget.
     private var left: Double
     private var filledAt: Timestamp
-    private var announced: RateLimitFields?
-    /// The most that the upstream has announced within a period.
-    private var announcedMost = 0
-    private var pausedUntil = Timestamp.distantPast
+    /// The oldest first.
+    private var told: OrderedDictionary<BudgetClient, Told> = [:]
 
     /// A full bucket.
     package init(_ rule: RateLimitRule, now: Timestamp) {
@@ -23,40 +53,48 @@ package struct RequestBudget: Sendable {
     }
 
     /// Counts a request that is sent.
-    package mutating func spend(now: Timestamp) {
+    package mutating func spend(of client: BudgetClient, now: Timestamp) {
         fill(now: now)
         // Clients may overdraw one period at most.
         if let requests = rule.requests { left = max(left - 1, -Double(requests)) }
-        if let known = announced { announced?.remaining = max(0, known.remaining - 1) }
+        if let known = told[client]?.announced { told[client]?.announced?.remaining = max(0, known.remaining - 1) }
     }
 
-    /// Takes account of an answer.
-    package mutating func learn(from fields: HTTPFields, status: Int, now: Timestamp) {
-        if let fields = RateLimitFields(fields, now: now) {
-            if announced.map({ $0.resetAt <= now }) ?? true { announcedMost = 0 }
-            announced = fields
-            announcedMost = max(announcedMost, fields.remaining + 1)
+    /// Takes account of an answer to a client.
+    package mutating func learn(from fields: HTTPFields, status: Int, of client: BudgetClient, now: Timestamp) {
+        let announced = RateLimitFields(fields, now: now)
+        let pause = status == 429 || status == 503 ? RetryAfter.parse(fields, now: now) : nil
+        guard announced != nil || pause != nil else { return }
+        var known = told[client] ?? Told()
+        if let announced {
+            if known.announced.map({ $0.resetAt <= now }) ?? true { known.announcedMost = 0 }
+            known.announced = announced
+            known.announcedMost = max(known.announcedMost, announced.remaining + 1)
         }
-        guard status == 429 || status == 503, let moment = RetryAfter.parse(fields, now: now) else { return }
-        pausedUntil = min(max(pausedUntil, moment), now + Self.longestPause)
+        if let pause { known.pausedUntil = min(max(known.pausedUntil, pause), now + Self.longestPause) }
+        if told[client] == nil, told.count >= Self.clientLimit { told.removeFirst() }
+        told[client] = known
     }
 
     /// Returns the time until which a request for this purpose waits; nil if it may be sent now. A request of a client never has to wait;
     /// the time says that a stored response is preferred.
-    package func wait(for purpose: RequestPurpose, now: Timestamp) -> Timestamp? {
-        var until: Timestamp?
-        if pausedUntil > now { until = pausedUntil }
-        if let announced, announced.resetAt > now {
-            let reserve = announcedMost * purpose.reservePercent / 100
-            if announced.remaining <= reserve { until = max(until ?? now, announced.resetAt) }
-        }
-        if let requests = rule.requests {
-            let needed = 1 + Double(requests * purpose.reservePercent) / 100
-            let available = filled(now: now)
-            let most = min(needed, Double(requests))
-            if available < most { until = max(until ?? now, now + time(toFill: most - available, of: requests)) }
-        }
+    /// - Parameter client: nil for requests of Rockpool itself, which wait for what any client was told.
+    package func wait(for purpose: RequestPurpose, of client: BudgetClient?, now: Timestamp) -> Timestamp? {
+        var until =
+            if let client { told[client]?.wait(for: purpose, now: now) } else {
+                told.values.compactMap { $0.wait(for: purpose, now: now) }.max()
+            }
+        if let full = waitOfAll(for: purpose, now: now) { until = max(until ?? full, full) }
         return until
+    }
+
+    /// Returns the time until which a request for this purpose waits, whosever it is: until the bucket holds enough.
+    package func waitOfAll(for purpose: RequestPurpose, now: Timestamp) -> Timestamp? {
+        guard let requests = rule.requests else { return nil }
+        let needed = 1 + Double(requests * purpose.reservePercent) / 100
+        let available = filled(now: now)
+        let most = min(needed, Double(requests))
+        return available < most ? now + time(toFill: most - available, of: requests) : nil
     }
 
     private mutating func fill(now: Timestamp) {

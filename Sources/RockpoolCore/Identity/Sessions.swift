@@ -5,6 +5,7 @@ import OrderedCollections
 ///
 /// A value of a cookie may be known to others: to the site that set it before its user signed in, or to who has planted it. So a value names
 /// the session only until the next one is used, at most for a second, in which the requests that a browser had under way are answered.
+/// Several of those may be renewed, and a browser goes on with one of the values: the others name it no more once it is seen which.
 package struct Sessions: Sendable {
     /// A credential that was renewed.
     private struct Former: Sendable {
@@ -12,6 +13,12 @@ package struct Sessions: Sendable {
         let until: Timestamp
         /// `count` after it has ceased to name the session; nil before.
         var endedAt: UInt64?
+    }
+
+    /// A credential that names a session now.
+    private struct Value: Sendable {
+        let name: String
+        let givenAt: Timestamp
     }
 
     /// What becomes of a session that goes on.
@@ -34,18 +41,22 @@ package struct Sessions: Sendable {
     /// The credential that each one has replaced, until it is used.
     private var predecessors: [String: String] = [:]
     /// The credentials that name a session now, the oldest first, by its principal.
-    private var values: OrderedDictionary<String, [String]> = [:]
+    private var values: OrderedDictionary<String, [Value]> = [:]
     /// The number of credentials that sessions have left behind.
     package private(set) var count: UInt64 = 0
 
     package init() {}
 
     /// Notes that a request has come with a credential.
+    /// - Parameter owner: the principal of the credential, as far as it is no former one.
     /// - Returns: the principal of the session if the credential was renewed a moment ago; and the credentials that name theirs no more.
-    package mutating func arrived(_ credential: String, now: () -> Timestamp) -> (principal: String?, ended: [String]) {
+    package mutating func arrived(
+        _ credential: String, of owner: String, now: () -> Timestamp
+    ) -> (principal: String?, ended: [String]) {
         guard !formers.isEmpty else { return (nil, []) }
         var ended: [String] = []
         if let replaced = predecessors.removeValue(forKey: credential), end(replaced) { ended.append(replaced) }
+        ended += dropUnused(of: owner, besides: credential, now: now)
         guard let former = formers[credential], former.endedAt == nil else { return (nil, ended) }
         let time = now()
         if time < former.until, time >= former.until - Self.overlap { return (former.principal, ended) }
@@ -83,10 +94,10 @@ package struct Sessions: Sendable {
         formers[new] = nil
         predecessors[new] = old
         var known = values.removeValue(forKey: step.principal) ?? []
-        known.removeAll { $0 == old || $0 == new }
-        known.append(new)
+        known.removeAll { $0.name == old || $0.name == new }
+        known.append(Value(name: new, givenAt: now))
         if known.count > Self.valueLimit {
-            let oldest = known.removeFirst()
+            let oldest = known.removeFirst().name
             predecessors[oldest] = nil
             step.gone.append(oldest)
         }
@@ -97,8 +108,20 @@ package struct Sessions: Sendable {
 
     /// Forgets a session that has ended.
     package mutating func forget(_ principal: String) {
-        for name in values.removeValue(forKey: principal) ?? [] { predecessors[name] = nil }
+        for value in values.removeValue(forKey: principal) ?? [] { predecessors[value.name] = nil }
         formers.removeAll { $0.value.principal == principal }
+    }
+
+    /// Drops the unused values of a session that were given more than a moment ago: who had got one as the last would use it now.
+    private mutating func dropUnused(of principal: String, besides credential: String, now: () -> Timestamp) -> [String] {
+        guard let known = values[principal], known.count > 1, known.contains(where: { $0.name == credential }) else { return [] }
+        let time = now()
+        let unused = known.filter { $0.name != credential && predecessors[$0.name] != nil && time - $0.givenAt >= Self.overlap }.map(\.name)
+        guard !unused.isEmpty else { return [] }
+        values[principal]?.removeAll { unused.contains($0.name) }
+        for name in unused { predecessors[name] = nil }
+        count += 1
+        return unused
     }
 
     private mutating func end(_ credential: String) -> Bool {

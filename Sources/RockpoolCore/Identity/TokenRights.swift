@@ -6,20 +6,34 @@ struct TokenRights: Hashable, Sendable {
     /// Empty without any such claim.
     let text: String
 
-    init(_ claims: JSONObject) {
-        text = claims.filter { Self.speaksOfRights($0.name) }.map { "\($0.name)=\(Self.canonical($0.value, isScope: true))" }.sorted()
-            .joined(separator: "\n")
+    init(_ claims: JSONObject) { text = Self.lines(of: claims, depth: 0).sorted().joined(separator: "\n") }
+
+    /// Nested objects may have such claims too: `app_metadata: { roles: … }`.
+    private static func lines(of claims: JSONObject, depth: Int) -> [String] {
+        claims.flatMap { claim -> [String] in
+            if speaks(claim.name, of: words) {
+                return ["\(claim.name)=\(canonical(claim.value, isScope: speaks(claim.name, of: scopes)))"]
+            }
+            guard depth < depthLimit, let members = claim.value.object else { return [] }
+            return lines(of: members, depth: depth + 1).map { "\(claim.name).\($0)" }
+        }
     }
+
+    private static let depthLimit = 4
+    /// Claims of one token alone (RFC 7519 §4.1), wherever they are.
+    private static let ofOneToken: Set<String> = ["exp", "iat", "nbf", "jti", "auth_time"]
+    /// Words of claims whose value is a list, separated by spaces.
+    private static let scopes: Set<String> = ["scope", "scopes", "scp", "permissions", "perms"]
 
     /// Words of claims about who may do what, for whom, and through which client.
     private static let words: Set<String> = [
         "scope", "scopes", "scp", "role", "roles", "group", "groups", "permission", "permissions", "perms", "entitlement", "entitlements",
         "authorities", "privilege", "privileges", "capabilities", "access", "admin", "aud", "audience", "azp", "client", "cid", "appid",
-        "tenant", "tid", "org", "organization", "organizations", "account", "workspace", "team", "act", "acr", "cnf",
+        "tenant", "tid", "org", "organization", "organizations", "account", "workspace", "team", "act", "acr", "amr", "cnf",
     ]
 
     /// True if a word of the name does, whatever separates the words: `realm_access`, `https://a.example/roles`, `clientId`.
-    private static func speaksOfRights(_ name: String) -> Bool {
+    private static func speaks(_ name: String, of words: Set<String>) -> Bool {
         var (word, wasLower) = ("", false)
         for character in name {
             if !character.isLetter || character.isUppercase && wasLower {
@@ -37,7 +51,7 @@ struct TokenRights: Hashable, Sendable {
         if isScope, let text = value.string { return canonical(.array(text.split(separator: " ").map { .string(String($0)) })) }
         if let elements = value.array { return "[\(elements.map { canonical($0) }.sorted().joined(separator: ","))]" }
         if let members = value.object {
-            let texts = members.map { "\(canonical(.string($0.name))):\(canonical($0.value))" }
+            let texts = members.filter { !ofOneToken.contains($0.name) }.map { "\(canonical(.string($0.name))):\(canonical($0.value))" }
             return "{\(texts.sorted().joined(separator: ","))}"
         }
         return String(decoding: value.serialized(), as: UTF8.self)

@@ -36,16 +36,16 @@ package struct FairQueue<Client: Hashable, Work> {
     }
 
     /// Gives back the place of work of `client` that has ended.
-    /// - Returns: the work that begins now.
-    package mutating func leave(_ client: Client) -> [Work] {
+    /// - Returns: the work that begins now, and whose it is.
+    package mutating func leave(_ client: Client) -> [(client: Client, work: Work)] {
         lines[client]?.running -= 1
         running -= 1
         drop(client)
-        var begun: [Work] = []
+        var begun: [(client: Client, work: Work)] = []
         while let next = next(), let work = lines[next]?.waiting.popFirst()?.work {
             lines[next]?.running += 1
             running += 1
-            begun.append(work)
+            begun.append((next, work))
         }
         return begun
     }
@@ -59,14 +59,16 @@ package struct FairQueue<Client: Hashable, Work> {
         return true
     }
 
-    /// Removes all work that waits.
-    package mutating func withdrawAll() -> [Work] {
-        let all = lines.values.flatMap { line in line.waiting.map(\.work) }
+    /// Removes the work that waits and is meant.
+    package mutating func withdrawAll(where isMeant: (Work) -> Bool = { _ in true }) -> [(client: Client, work: Work)] {
+        var withdrawn: [(client: Client, work: Work)] = []
         for client in Array(lines.keys) {
-            lines[client]?.waiting.removeAll()
+            let meant = lines[client]?.waiting.filter { isMeant($0.work) } ?? []
+            withdrawn += meant.map { (client, $0.work) }
+            lines[client]?.waiting.removeAll { isMeant($0.work) }
             drop(client)
         }
-        return all
+        return withdrawn
     }
 
     private mutating func drop(_ client: Client) {

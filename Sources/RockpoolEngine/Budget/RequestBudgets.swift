@@ -18,23 +18,30 @@ package final class RequestBudgets: Sendable {
     package init() {}
 
     /// Counts a request that is sent.
-    func spend(_ upstream: Upstream?, now: Timestamp) { change(upstream, now: now) { $0.spend(now: now) } }
+    func spend(_ upstream: Upstream?, on request: RequestHead, now: Timestamp) {
+        change(upstream, now: now) { $0.spend(of: BudgetClient(request.fields), now: now) }
+    }
 
     /// Takes account of an answer.
-    func learn(from answer: ResponseHead, of upstream: Upstream?, now: Timestamp) {
-        change(upstream, now: now) { $0.learn(from: answer.fields, status: answer.status, now: now) }
+    func learn(from answer: ResponseHead, to request: RequestHead, of upstream: Upstream?, now: Timestamp) {
+        change(upstream, now: now) {
+            $0.learn(from: answer.fields, status: answer.status, of: BudgetClient(request.fields), now: now)
+        }
     }
 
     /// Returns the time until which a request waits; nil if it may be sent now.
-    func wait(for purpose: RequestPurpose, at upstream: Upstream?, now: Timestamp) -> Timestamp? {
-        change(upstream, now: now) { $0.wait(for: purpose, now: now) } ?? nil
+    /// - Parameter secrets: those of its client; nil for requests of Rockpool itself.
+    func wait(for purpose: RequestPurpose, with secrets: HTTPFields?, at upstream: Upstream?, now: Timestamp) -> Timestamp? {
+        change(upstream, now: now) { $0.wait(for: purpose, of: secrets.map { BudgetClient($0) }, now: now) } ?? nil
     }
 
-    /// Counts a queued write if it may be sent now, else returns the time until which it waits.
-    func take(for purpose: RequestPurpose, at upstream: Upstream, now: Timestamp) -> Timestamp? {
-        change(upstream, now: now) { budget -> Timestamp? in
-            if let until = budget.wait(for: purpose, now: now) { return until }
-            budget.spend(now: now)
+    /// Counts a queued write if it may be sent now, else returns the time until which it waits, and whether all others do.
+    func take(with secrets: HTTPFields, at upstream: Upstream, now: Timestamp) -> (until: Timestamp, holdsAll: Bool)? {
+        let client = BudgetClient(secrets)
+        return change(upstream, now: now) { budget -> (until: Timestamp, holdsAll: Bool)? in
+            if let until = budget.waitOfAll(for: .replay, now: now) { return (until, true) }
+            if let until = budget.wait(for: .replay, of: client, now: now) { return (until, false) }
+            budget.spend(of: client, now: now)
             return nil
         } ?? nil
     }

@@ -25,6 +25,7 @@ extension ReuseContext {
 extension RequestBudgets {
     /// True if the budget of a read's upstream is spent.
     func isSpent(for context: RequestContext, now: Timestamp) -> Bool {
-        wait(for: context.isBehind ? .refresh : .live, at: context.plan.upstream, now: now) != nil
+        wait(
+            for: context.isBehind ? .refresh : .live, with: context.identity.secrets, at: context.plan.upstream, now: now) != nil
     }
 }

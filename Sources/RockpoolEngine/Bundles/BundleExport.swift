@@ -76,7 +76,7 @@ package struct BundleExport: Sendable {
     private func request(of entry: CacheEntry) -> RequestHead? {
         guard let request = try? RequestHead(url: entry.key.url, fields: entry.response.requestFields),
             CacheKey(request) == entry.key, entry.response.part == nil,
-            !request.fields.contains(where: { active.secretNames.contains($0.name) })
+            !request.fields.contains(where: { active.isSecret($0.name) })
         else { return nil }
         return request
     }

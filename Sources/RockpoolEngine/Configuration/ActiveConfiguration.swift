@@ -57,11 +57,11 @@ package final class ActiveConfiguration: Sendable {
         category(of: plan, for: stored)?.offlineWindow ?? .forever
     }
 
-    /// Fields whose values are never shown: credentials, those that name an identity included.
-    package var secretNames: [HTTPField.Name] {
-        SecretFields.all
-            + configuration.upstreams.compactMap { upstream in
-                if case .header(let name) = upstream.identity { HTTPField.Name(name) } else { nil }
+    /// True if the values of a field are never shown: those of credentials, and of the fields that name an identity by an upstream's rule.
+    package func isSecret(_ name: HTTPField.Name) -> Bool {
+        SecretFields.contains(name)
+            || configuration.upstreams.contains { upstream in
+                if case .header(let rule) = upstream.identity { HTTPField.Name(rule) == name } else { false }
             }
     }
 }

@@ -38,6 +38,8 @@ package final class Credentials: Sendable {
         var besideBytes = 0
         /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
+        /// Credentials that were in `folds`, and still are on disk until the next one is written.
+        var unfolded: [String] = []
         /// Sessions that go on under renewed cookies.
         var sessions = Sessions()
 
@@ -144,8 +146,10 @@ package final class Credentials: Sendable {
     /// Returns the principal of a credential in a request that has just come.
     private func owner(of credential: String) -> (principal: String, isFormer: Bool, arrival: UInt64) {
         let (owner, ended) = state.withLock { state in
-            let (former, ended) = state.sessions.arrived(credential, now: now)
-            return ((former ?? state.resolved(credential), former != nil, state.sessions.count), ended)
+            let owner = state.resolved(credential)
+            let (former, ended) = state.sessions.arrived(credential, of: owner, now: now)
+            for name in ended where state.folds.removeValue(forKey: name) != nil { state.unfolded.append(name) }
+            return ((former ?? owner, former != nil, state.sessions.count), ended)
         }
         for name in ended { onChange(name) }
         return owner
@@ -420,17 +424,21 @@ package final class Credentials: Sendable {
     /// - Parameter gone: others, which are forgotten.
     private func fold(_ credential: String, into principal: String, insteadOf gone: [String] = []) async {
         let proved = ProvedCredential(name: credential, principal: principal, at: now())
-        let (isNews, leaving): (Bool, String?) = state.withLock { state in
+        let (isNews, leaving, unfolded): (Bool, String?, [String]) = state.withLock { state in
+            let unfolded = state.unfolded.filter { $0 != credential }
+            state.unfolded = []
             let before = state.folds.removeValue(forKey: credential)
             let leaving = state.folds.count >= DataStore.provedLimit ? state.folds.remove(at: 0).key : nil
             state.folds[credential] = proved
             state.provedPrincipals.insert(principal)
             if credential != principal { state.live[credential] = nil }
-            return (before?.principal != principal, leaving)
+            return (before?.principal != principal, leaving, unfolded)
         }
         if isNews { onChange(credential) }
         if let leaving { onChange(leaving) }
-        do { try await store.keep(proved, insteadOf: gone) } catch { logger.failed("a proof is kept in memory only", error: error) }
+        do { try await store.keep(proved, insteadOf: gone + unfolded) } catch {
+            logger.failed("a proof is kept in memory only", error: error)
+        }
     }
 
     private func seal(_ secrets: HTTPFields, of principal: String, at upstream: Upstream) async {

@@ -35,7 +35,7 @@ package struct ReadExplainer: Sendable {
             "url": .string(request.url),
             "key": .string((chosen?.key ?? lookup.key(of: request, plan: plan, in: .shared)).text),
             "partition": .string(identity.partition.map { $0.isEmpty ? StoragePartition.single.name : $0 } ?? "none"),
-            "variants": .array(found.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }),
+            "variants": .array(found.map { StoredVariant.json($0, isSecret: active.isSecret, now: moment) }),
             "vary": .array((chosen.map { $0.response.validity.varyNames?.map(\.rawName) ?? ["*"] } ?? []).map { .string($0) }),
             "arithmetic": chosen.map { AgeArithmetic($0.response, now: moment).json } ?? .null,
             "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
@@ -43,14 +43,14 @@ package struct ReadExplainer: Sendable {
             "reason": .string(decision.reason),
             "why": .string(await why(decision, of: request, by: identity)),
             "next": .string(isAway(decision, rules) ? away(plan) : decision.next),
-            "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
+            "conditionals": StoredVariant.fields(from: decision.conditionals, isSecret: active.isSecret),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
             "policy": .string(plan.policy.rawValue),
             "reachability": .string((machine?.shownState ?? .online).rawValue),
         ]
         // The members that lists show for the chosen entry; null if nothing is stored.
-        let listed = chosen.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }
+        let listed = chosen.map { StoredVariant.json($0, isSecret: active.isSecret, now: moment) }
         for name in StoredVariant.listed { document[name] = listed?[name] ?? .null }
         // The last event of the URL, such as the reason why nothing is stored.
         document["last"] =
@@ -112,8 +112,8 @@ package enum StoredVariant {
     /// Members that lists show as well.
     static let listed = ["method", "status", "bytes", "storedAt", "freshUntil", "pinned", "identity"]
 
-    /// - Parameter secret: Names of fields that are listed with a hidden value.
-    package static func json(_ entry: CacheEntry, secret: [HTTPField.Name], now: Timestamp) -> JSONValue {
+    /// - Parameter isSecret: True for fields that are listed with a hidden value.
+    package static func json(_ entry: CacheEntry, isSecret: (HTTPField.Name) -> Bool, now: Timestamp) -> JSONValue {
         let response = entry.response
         return [
             "status": .number(JSONNumber(Int64(response.head.status))),
@@ -125,16 +125,16 @@ package enum StoredVariant {
             "freshUntil": .string(RFC3339.format(now + Freshness.of(response, now: now).remaining)),
             "pinned": .bool(entry.isPinned),
             "invalidated": .bool(response.isInvalidated),
-            "requestFields": fields(from: response.requestFields, secret: secret),
-            "fields": fields(from: response.head.fields, secret: secret),
+            "requestFields": fields(from: response.requestFields, isSecret: isSecret),
+            "fields": fields(from: response.head.fields, isSecret: isSecret),
             "arithmetic": AgeArithmetic(response, now: now).json,
         ]
     }
 
-    static func fields(from fields: HTTPFields, secret: [HTTPField.Name]) -> JSONValue {
+    static func fields(from fields: HTTPFields, isSecret: (HTTPField.Name) -> Bool) -> JSONValue {
         .array(
             fields.map { field in
-                ["name": .string(field.name.rawName), "value": .string(secret.contains(field.name) ? "(hidden)" : field.value)]
+                ["name": .string(field.name.rawName), "value": .string(isSecret(field.name) ? "(hidden)" : field.value)]
             })
     }
 }

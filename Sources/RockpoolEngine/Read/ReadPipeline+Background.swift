@@ -8,7 +8,7 @@ import RockpoolStore
 extension ReadPipeline {
     /// Revalidates the entry in the background, so that the next read is fresh (RFC 5861 §3). At most one refresh per key runs at a time.
     func refresh(_ entry: CacheEntry, for context: RequestContext) {
-        if upstreams.budgets.wait(for: .refresh, at: context.plan.upstream, now: now()) != nil { return }
+        if upstreams.budgets.wait(for: .refresh, with: context.identity.secrets, at: context.plan.upstream, now: now()) != nil { return }
         // On a slow connection a large body would delay requests that clients wait for (docs/caching.md#bandwidth).
         if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, upstreams.isNarrow(context.plan.upstream) { return }
         fetchBehind(context, varyingBy: entry.response.validity.varyNames ?? [])
@@ -43,7 +43,7 @@ extension ReadPipeline {
         let limit = min(category.maxObject?.bytes ?? .max, cheapWhole.bytes)
         let isLargeForTheWay = whole.length >= Bandwidth.leastBytes.bytes && upstreams.isNarrow(context.plan.upstream)
         guard whole.length <= limit, !isLargeForTheWay,
-            upstreams.budgets.wait(for: .refresh, at: context.plan.upstream, now: now()) == nil,
+            upstreams.budgets.wait(for: .refresh, with: context.identity.secrets, at: context.plan.upstream, now: now()) == nil,
             case .store = responses.storability(
                 of: whole.head, for: context.behind(at: now()), among: [], receivedAt: now())
         else { return }

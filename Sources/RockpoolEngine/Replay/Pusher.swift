@@ -23,8 +23,8 @@ final class Pusher: Sendable {
         var states: [String: OperationState] = [:]
         /// What the answers say about the route, by operation id.
         var signs: [String: RouteSign] = [:]
-        /// Until when the upstream pauses (429, 503).
-        var pauseUntil: Timestamp?
+        /// Until when the clients of these operations wait (429, 503), by the ids.
+        var pauses: [String: Timestamp] = [:]
     }
 
     /// Maximum size in bytes of a batch's response.
@@ -189,7 +189,7 @@ final class Pusher: Sendable {
                     id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
                     now: now())
                 result.states[finished.id] = finished.state
-                if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
+                result.pauses[operation.id] = change.pauseUpstreamUntil
                 await follow(change, outcome: outcome, operation: operation, batch: batch)
                 if finished.state == .delivered, case .answered(let head) = outcome {
                     let sent = (try? data.content(of: operation.body).bytes()) ?? nil

@@ -1,4 +1,5 @@
 // Queued writes within the budget of their upstream (docs/caching.md#budgets).
+import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
@@ -7,22 +8,26 @@ struct ReplayBudget {
     private let data: DataStore
     private let routes: RouteTable
     private let budgets: RequestBudgets
+    private let credentials: Credentials
     private let notifier: OutboxNotifier
     private let now: @Sendable () -> Timestamp
 
     init(of replayer: Replayer) {
         (data, routes, budgets) = (replayer.data, replayer.active.routes, replayer.upstreams.budgets)
-        (notifier, now) = (replayer.notifier, replayer.now)
+        (credentials, notifier, now) = (replayer.credentials, replayer.notifier, replayer.now)
     }
 
-    /// Counts a write; nil if it may be sent. Where the budget is spent, pauses the upstream, and returns the event.
+    /// Counts a write; nil if it may be sent. Else pauses the upstream, or the write's client, and returns the event.
     /// - Throws: `DataStoreError`.
     func hold(_ id: String) async throws -> ReplayMachine.Event? {
         guard routes.upstreams.contains(where: { $0.rateLimit != nil }), let operation = try await data.operation(id: id),
             operation.state == .pending, let upstream = routes.upstream(named: operation.upstream),
-            let until = budgets.take(for: .replay, at: upstream, now: now())
+            let hold = budgets.take(
+                with: operation.principal.flatMap { credentials.live(of: $0) } ?? [:], at: upstream, now: now())
         else { return nil }
-        notifier.inbox.put(.paused(upstream: upstream.name, until: until))
+        notifier.inbox.put(
+            hold.holdsAll
+                ? .paused(upstream: upstream.name, until: hold.until) : .throttled(sequence: operation.sequence, until: hold.until))
         return .failed(sequence: operation.sequence)
     }
 }

@@ -53,7 +53,7 @@ extension Replayer {
                 by: head, json: try? JSONValue.parse(received), to: outgoing.head, resource: outgoing.resource,
                 partition: operation.principal)
         }
-        return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
+        return .attempted(sent, outcome, body: received, mapping: mapping, reading: await reading(of: attempt))
     }
 
     /// The read before the write has failed: nothing of the write was sent.

@@ -255,9 +255,11 @@ package final class Replayer: Service {
         case .alone(let action): return [await perform(action)]
         case .together(let batch):
             let outcome = await pusher.deliver(batch)
-            let pause = outcome.pauseUntil.map { ReplayMachine.Event.paused(upstream: batch.upstream.name, until: $0) }
-            var events = pause.map { [$0] } ?? []
+            var events: [ReplayMachine.Event] = []
             for operation in batch.operations {
+                if let moment = outcome.pauses[operation.id] {
+                    events.append(.throttled(sequence: operation.sequence, until: moment))
+                }
                 guard let sign = outcome.signs[operation.id] else { continue }
                 events.append(
                     .answered(

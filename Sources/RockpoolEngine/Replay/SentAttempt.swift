@@ -57,7 +57,7 @@ extension AttemptOutcome {
 
 extension Replayer {
     /// Returns how the answer to an attempt is read: by the rule of its route or resource.
-    func reading(of attempt: SentAttempt) -> AnswerReading {
+    func reading(of attempt: SentAttempt) async -> AnswerReading {
         guard let head = attempt.head, let result = attempt.result else { return AnswerReading() }
         var write = AnsweredWrite(request: head, body: attempt.body, answer: result.head, answerBody: result.body)
         let plan = active.routes.plan(for: head)
@@ -65,7 +65,25 @@ extension Replayer {
         var reading = AnswerReading(success: plan.success, isForeign: write.isForeign, isLogout: plan.route?.logout == true)
         reading.isJudged = true
         reading.namesEntity = names(plan.entity?.resource, in: result.head, to: head)
+        reading.knowsEntity = await knowsEntity(of: attempt)
         return reading
+    }
+
+    /// False if the upstream has none of what an edit changes, and nothing shows that it ever had: a wrong path, not a deletion.
+    private func knowsEntity(of attempt: SentAttempt) async -> Bool {
+        guard let operation = attempt.operation, let head = attempt.head, attempt.result?.head.status == 404,
+            head.method == .put || head.method == .patch, operation.lostAt == nil, operation.baseETag == nil,
+            operation.baseSequence == nil, !operation.request.isConditional, head.target == operation.request.target
+        else { return true }
+        do {
+            if try await data.base(of: operation.sequence) != nil { return true }
+        } catch { return true }
+        var read = head
+        read.method = .get
+        let plan = active.routes.plan(for: read)
+        let partitions = StoragePartition.readable(by: operation.principal)
+        let copies = await lookup.entries(under: partitions.map { lookup.key(of: read, plan: plan, in: $0) })
+        return copies.contains { (200...299).contains($0.response.head.status) }
     }
 
     /// True if a redirect leads to an item or a collection of a declared resource.

@@ -99,7 +99,7 @@ package final class Puller: Service {
         var report = PullReport()
         for source in sources where isDue(source) {
             if upstreams.budgets.isMetered(source.upstream)
-                || upstreams.budgets.wait(for: .pull, at: source.upstream, now: now()) != nil
+                || upstreams.budgets.wait(for: .pull, with: nil, at: source.upstream, now: now()) != nil
             {
                 continue
             }

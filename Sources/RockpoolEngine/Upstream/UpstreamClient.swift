@@ -85,7 +85,7 @@ package final class UpstreamClient: Sendable {
         if !head.method.isSafe { parents.noteWrite(to: head.origin) }
         let hasVia = traffic.via.prepare(
             &request.head, rule: upstream?.sendVia ?? .auto, name: viaName, now: now())
-        if !isPaid { budgets.spend(upstream, now: now()) }
+        if !isPaid { budgets.spend(upstream, on: head, now: now()) }
         do {
             var reply: OriginReply
             if let answer = try early?.take(for: request) { reply = answer } else { reply = try await origin.send(request) }
@@ -93,7 +93,7 @@ package final class UpstreamClient: Sendable {
             reply.request = reply.wire?.endsConnection == true ? nil : request
             // Once more at its end: an answer of a gateway from the time between may lack it.
             if !head.method.isSafe { parents.noteWrite(to: head.origin) }
-            budgets.learn(from: reply.head, of: upstream, now: now())
+            budgets.learn(from: reply.head, to: head, of: upstream, now: now())
             if isOwn(reply) {
                 reachability.record(.answered, for: upstream?.name, now: now())
                 if PortalSuspicion.showsUpstream(reply.head, hasBody: reply.hasBody(to: head)) {

@@ -80,7 +80,7 @@ final class NameLookups: Sendable {
             var begun: [Asked] = []
             var left = [asked]
             while let done = left.popLast() {
-                for next in queue.leave(done.client) {
+                for (_, next) in queue.leave(done.client) {
                     // Another client may have had it looked up meanwhile.
                     if names[next.host]?.isRunning == false {
                         names[next.host]?.isRunning = true

@@ -30,8 +30,8 @@ import Synchronization
     private let logger: Logger
     private var trust = ConnectionTrust()
     private var transfers: [ObjectIdentifier: Transfer] = [:]
-    /// The transfers with each origin, and those that wait for a place.
-    private var places: [OriginAddress: FairQueue<ClientID?, Transfer>] = [:]
+    /// The transfers under way, and those that wait for a place.
+    private var places: FairPlaces<OriginAddress, ClientID?, Transfer>
     private var sockets: WatchedSockets
     /// Transfers whose head has arrived in this turn.
     private var headed: [Transfer] = []
@@ -57,6 +57,7 @@ import Synchronization
         unsafe self.multi = OpaquePointer(multi)
         sockets = WatchedSockets(epoll: epoll)
         self.connectionLimit = connectionLimit
+        places = FairPlaces(limit: connectionLimit, hostLimit: Self.hostLimit)
         self.poolLimit = poolLimit
         self.logger = logger
         sockets.watch(wakeup, for: EPOLLIN.rawValue)
@@ -107,7 +108,7 @@ import Synchronization
         }
         commands.withLock { $0.isClosed = true }
         runCommands()
-        for origin in Array(places.keys) { withdrawAll(to: origin) }
+        for origin in places.used { withdrawAll(to: origin) }
         for transfer in Array(transfers.values) {
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
@@ -138,7 +139,7 @@ import Synchronization
             return 0
         }
         unsafe rp_multi_long(handle, CURLMOPT_MAXCONNECTS, min(256, connectionLimit))
-        unsafe rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, Self.hostLimit)
+        // Transfers wait for `places`; behind this limit they would wait in the order of their arrival, whosever they are.
         unsafe rp_multi_long(handle, CURLMOPT_MAX_TOTAL_CONNECTIONS, connectionLimit)
         unsafe rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     }
@@ -219,7 +220,7 @@ import Synchronization
     private func mayBegin(_ transfer: Transfer) -> Bool {
         guard !isStopped, !transfer.isCancelled else { return true }
         let (origin, client) = (transfer.request.head.origin, transfer.request.account?.client)
-        transfer.hasPlace = places[origin, default: FairQueue(limit: Self.hostLimit)].enter(transfer, of: client)
+        transfer.hasPlace = places.enter(transfer, at: origin, of: client)
         return transfer.hasPlace
     }
 
@@ -227,9 +228,11 @@ import Synchronization
     private func leavePlace(of transfer: Transfer) {
         guard transfer.hasPlace else { return }
         transfer.hasPlace = false
-        let origin = transfer.request.head.origin
-        let next = places[origin]?.leave(transfer.request.account?.client) ?? []
-        if places[origin]?.isEmpty == true { places[origin] = nil }
+        begin(places.leave(transfer.request.head.origin, of: transfer.request.account?.client))
+    }
+
+    /// Begins transfers that have got a place.
+    private func begin(_ next: [Transfer]) {
         for transfer in next {
             transfer.hasPlace = true
             begin(transfer)
@@ -238,8 +241,7 @@ import Synchronization
 
     /// Fails the transfers that wait for a place with `origin`.
     private func withdrawAll(to origin: OriginAddress) {
-        for transfer in places[origin]?.withdrawAll() ?? [] { refuse(transfer) }
-        if places[origin]?.isEmpty == true { places[origin] = nil }
+        for transfer in places.withdrawAll(from: origin) { refuse(transfer) }
     }
 
     private func begin(_ transfer: Transfer) {
@@ -261,15 +263,15 @@ import Synchronization
         transfer.isCancelled = true
         guard transfers[ObjectIdentifier(transfer)] != nil else {
             let (origin, client) = (transfer.request.head.origin, transfer.request.account?.client)
-            if places[origin]?.withdraw(from: client, where: { $0 === transfer }) == true { refuse(transfer) }
-            if places[origin]?.isEmpty == true { places[origin] = nil }
-            return
+            guard let next = places.withdraw(from: origin, of: client, where: { $0 === transfer }) else { return }
+            refuse(transfer)
+            return begin(next)
         }
         finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
     }
 
     private func endTransfers(to origin: OriginAddress?) {
-        for waiting in Array(places.keys) where origin == nil || waiting == origin { withdrawAll(to: waiting) }
+        for waiting in places.used where origin == nil || waiting == origin { withdrawAll(to: waiting) }
         for transfer in Array(transfers.values) where origin == nil || transfer.request.head.origin == origin {
             transfer.interrupt()
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)

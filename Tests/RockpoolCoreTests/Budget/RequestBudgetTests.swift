@@ -4,51 +4,71 @@ import RockpoolCore
 import Testing
 
 @Suite struct RequestBudgetTests {
+    private let ann = BudgetClient([.authorization: "Bearer a"])
     private let start = Timestamp(milliseconds: 1_700_000_000_000)
 
     @Test func theBucketFillsEvenlyAndTheReservesHold() {
         var budget = RequestBudget(RateLimitRule(requests: 10, per: .seconds(10)), now: start)
-        for purpose in RequestPurpose.allCases { #expect(budget.wait(for: purpose, now: start) == nil) }
-        for _ in 0..<5 { budget.spend(now: start) }
+        for purpose in RequestPurpose.allCases { #expect(budget.wait(for: purpose, of: ann, now: start) == nil) }
+        for _ in 0..<5 { budget.spend(of: ann, now: start) }
         // Five are left: pulls and prefetches leave half to others.
-        #expect(budget.wait(for: .prefetch, now: start) == start + .milliseconds(1001))
-        #expect(budget.wait(for: .refresh, now: start) == nil && budget.wait(for: .replay, now: start) == nil)
-        for _ in 0..<5 { budget.spend(now: start) }
-        #expect(budget.wait(for: .replay, now: start) == start + .milliseconds(1001))
-        #expect(budget.wait(for: .refresh, now: start) == start + .milliseconds(3001))
-        #expect(budget.wait(for: .replay, now: start + .milliseconds(1001)) == nil)
+        #expect(budget.wait(for: .prefetch, of: ann, now: start) == start + .milliseconds(1001))
+        #expect(budget.wait(for: .refresh, of: ann, now: start) == nil && budget.wait(for: .replay, of: ann, now: start) == nil)
+        for _ in 0..<5 { budget.spend(of: ann, now: start) }
+        #expect(budget.wait(for: .replay, of: ann, now: start) == start + .milliseconds(1001))
+        #expect(budget.wait(for: .refresh, of: ann, now: start) == start + .milliseconds(3001))
+        #expect(budget.wait(for: .replay, of: ann, now: start + .milliseconds(1001)) == nil)
         // Clients overdraw one period at most.
-        for _ in 0..<100 { budget.spend(now: start + .seconds(1)) }
-        #expect(budget.wait(for: .live, now: start + .seconds(1)) == start + .milliseconds(12_001))
-        #expect(budget.wait(for: .prefetch, now: start + .seconds(30)) == nil)
+        for _ in 0..<100 { budget.spend(of: ann, now: start + .seconds(1)) }
+        #expect(budget.wait(for: .live, of: ann, now: start + .seconds(1)) == start + .milliseconds(12_001))
+        #expect(budget.wait(for: .prefetch, of: ann, now: start + .seconds(30)) == nil)
         // A clock that was set back fills nothing, and breaks nothing.
-        for _ in 0..<10 { budget.spend(now: start + .seconds(30)) }
-        #expect(budget.wait(for: .replay, now: start) != nil)
+        for _ in 0..<10 { budget.spend(of: ann, now: start + .seconds(30)) }
+        #expect(budget.wait(for: .replay, of: ann, now: start) != nil)
     }
 
     @Test func aBudgetOfOneLetsEveryPurposeThrough() {
         let budget = RequestBudget(RateLimitRule(requests: 1, per: .hours(1)), now: start)
-        for purpose in RequestPurpose.allCases { #expect(budget.wait(for: purpose, now: start) == nil) }
+        for purpose in RequestPurpose.allCases { #expect(budget.wait(for: purpose, of: ann, now: start) == nil) }
     }
 
     @Test func whatTheUpstreamAnnouncesCounts() {
         var budget = RequestBudget(RateLimitRule(), now: start)
-        #expect(budget.wait(for: .prefetch, now: start) == nil)
-        budget.learn(from: [.rateLimit: #""default";r=99;t=20"#], status: 200, now: start)
-        #expect(budget.wait(for: .prefetch, now: start) == nil)
-        budget.learn(from: [.rateLimit: #""default";r=40;t=20"#], status: 200, now: start)
-        #expect(budget.wait(for: .prefetch, now: start) == start + .seconds(20) && budget.wait(for: .refresh, now: start) == nil)
-        budget.learn(from: [.rateLimit: #""default";r=1;t=10"#], status: 200, now: start)
-        #expect(budget.wait(for: .replay, now: start) == nil)
-        budget.spend(now: start)
-        #expect(budget.wait(for: .live, now: start) == start + .seconds(10))
-        #expect(budget.wait(for: .prefetch, now: start + .seconds(10)) == nil)
-        budget.learn(from: [.retryAfter: "7"], status: 200, now: start + .seconds(20))
-        #expect(budget.wait(for: .replay, now: start + .seconds(20)) == nil)
-        budget.learn(from: [.retryAfter: "7"], status: 429, now: start + .seconds(20))
-        #expect(budget.wait(for: .replay, now: start + .seconds(20)) == start + .seconds(27))
-        budget.learn(from: [.retryAfter: "99999999"], status: 503, now: start)
-        #expect(budget.wait(for: .live, now: start).map { $0 <= start + .hours(24) } == true)
+        #expect(budget.wait(for: .prefetch, of: ann, now: start) == nil)
+        budget.learn(from: [.rateLimit: #""default";r=99;t=20"#], status: 200, of: ann, now: start)
+        #expect(budget.wait(for: .prefetch, of: ann, now: start) == nil)
+        budget.learn(from: [.rateLimit: #""default";r=40;t=20"#], status: 200, of: ann, now: start)
+        #expect(
+            budget.wait(for: .prefetch, of: ann, now: start) == start + .seconds(20)
+                && budget.wait(for: .refresh, of: ann, now: start) == nil)
+        budget.learn(from: [.rateLimit: #""default";r=1;t=10"#], status: 200, of: ann, now: start)
+        #expect(budget.wait(for: .replay, of: ann, now: start) == nil)
+        budget.spend(of: ann, now: start)
+        #expect(budget.wait(for: .live, of: ann, now: start) == start + .seconds(10))
+        #expect(budget.wait(for: .prefetch, of: ann, now: start + .seconds(10)) == nil)
+        budget.learn(from: [.retryAfter: "7"], status: 200, of: ann, now: start + .seconds(20))
+        #expect(budget.wait(for: .replay, of: ann, now: start + .seconds(20)) == nil)
+        budget.learn(from: [.retryAfter: "7"], status: 429, of: ann, now: start + .seconds(20))
+        #expect(budget.wait(for: .replay, of: ann, now: start + .seconds(20)) == start + .seconds(27))
+        budget.learn(from: [.retryAfter: "99999999"], status: 503, of: ann, now: start)
+        #expect(budget.wait(for: .live, of: ann, now: start).map { $0 <= start + .hours(24) } == true)
+    }
+
+    /// Whoever is answered 429, or has spent what is his, holds nobody else back.
+    @Test func whatOneClientIsToldHoldsForNoOther() {
+        var budget = RequestBudget(RateLimitRule(requests: 10, per: .seconds(10)), now: start)
+        let others: [HTTPFields] = [[.authorization: "Bearer b"], [.cookie: "a=b"], [:]]
+        budget.learn(from: [.retryAfter: "60"], status: 429, of: ann, now: start)
+        budget.learn(from: [.rateLimit: #""default";r=0;t=20"#], status: 200, of: ann, now: start)
+        for other in others { #expect(budget.wait(for: .replay, of: BudgetClient(other), now: start) == nil) }
+        #expect(budget.wait(for: .live, of: ann, now: start) == start + .seconds(60))
+        #expect(budget.wait(for: .prefetch, of: nil, now: start) == start + .seconds(60), "nobody waits for it")
+        for number in 0..<300 {
+            budget.learn(from: [.retryAfter: "9"], status: 429, of: BudgetClient([.cookie: "a=\(number)"]), now: start)
+        }
+        #expect(budget.wait(for: .live, of: ann, now: start) == nil, "the last 256 are known")
+        for _ in 0..<10 { budget.spend(of: ann, now: start) }
+        for other in others { #expect(budget.wait(for: .replay, of: BudgetClient(other), now: start) != nil, "the bucket is for all") }
     }
 
     @Test(arguments: [

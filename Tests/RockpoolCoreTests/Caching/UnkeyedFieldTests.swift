@@ -46,7 +46,10 @@ import Testing
                 "X-Forms-JWT", "X-Acme-Password", "X-Authorization",
             ]
         ),
-        (.overrides, ["X_Forwarded_Host", "X-Http_Method-Override"]), (.selects, ["Host", "X_User_Id", "HX_Request", "x_tenant"]),
+        (
+            .overrides,
+            ["X_Forwarded_Host", "X-Http_Method-Override", "Accept_Language", "User_Agent", "If_None_Match", "X-Forwarded-Access-Token"]
+        ), (.selects, ["Host", "X_User_Id", "HX_Request", "x_tenant"]),
         (
             .unknown,
             [
@@ -60,6 +63,17 @@ import Testing
 
     @Test(arguments: kinds) func everyNameHasAKind(kind: UnkeyedField, names: [String]) throws {
         for name in names { #expect(UnkeyedField(try #require(HTTPField.Name(name))) == kind, "\(name)") }
+    }
+
+    @Test(arguments: [
+        ("X-Forwarded-Access-Token", true), ("X_Forwarded_Access_Token", true), ("X_CSRF_Token", true), ("DPoP", true),
+        ("X-Acme-Key", true), ("X-Forwarded-Host", false), ("Idempotency-Key", false), ("X-Cache-Key", false), ("X-User-Id", false),
+    ]) func secretsAreToldByTheirNames(name: String, isSecret: Bool) throws {
+        #expect(SecretFields.contains(try #require(HTTPField.Name(name))) == isSecret)
+    }
+
+    @Test(arguments: ["X-HTTP-Method-Override", "X_HTTP_Method", "x-method_override"]) func anotherMethodIsSeen(name: String) throws {
+        #expect(UnkeyedField.replacesMethod(in: [try #require(HTTPField.Name(name)): "PUT"]))
     }
 
     @Test func noKnownNameIsTakenFromTheFieldsThatDecide() {

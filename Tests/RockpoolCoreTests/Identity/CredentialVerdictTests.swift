@@ -160,7 +160,7 @@ struct SessionsTests {
 
     /// The session that a credential still names at a moment after its renewal.
     private func owner(of credential: String, in sessions: inout Sessions, at milliseconds: Int64) -> String? {
-        sessions.arrived(credential, now: { at(milliseconds) }).principal
+        sessions.arrived(credential, of: credential, now: { at(milliseconds) }).principal
     }
 
     /// A session that goes on from `a` to `b` at 0 as `s`.
@@ -173,9 +173,9 @@ struct SessionsTests {
 
     @Test func theOldValueNamesItForASecond() throws {
         var sessions = try begun()
-        let early = sessions.arrived("a", now: { at(999) })
+        let early = sessions.arrived("a", of: "s", now: { at(999) })
         #expect(early.principal == "s" && early.ended.isEmpty)
-        let late = sessions.arrived("a", now: { at(1000) })
+        let late = sessions.arrived("a", of: "s", now: { at(1000) })
         #expect(late.principal == nil && late.ended == ["a"])
         let again = owner(of: "a", in: &sessions, at: 500)
         #expect(again == nil, "whatever the clock says")
@@ -183,7 +183,7 @@ struct SessionsTests {
 
     @Test func theOldValueNamesItUntilTheNewOneIsUsed() throws {
         var sessions = try begun()
-        let new = sessions.arrived("b", now: { at(10) })
+        let new = sessions.arrived("b", of: "s", now: { at(10) })
         #expect(new.principal == nil && new.ended == ["a"])
         let old = owner(of: "a", in: &sessions, at: 20)
         #expect(old == nil)
@@ -193,7 +193,7 @@ struct SessionsTests {
     @Test func requestsUnderWayStayInTheSession() throws {
         var sessions = try begun()
         let before = sessions.count
-        _ = sessions.arrived("b", now: { at(10) })
+        _ = sessions.arrived("b", of: "s", now: { at(10) })
         #expect(sessions.successor(of: "a", arrivedAt: before) == "s")
         #expect(sessions.successor(of: "a", arrivedAt: sessions.count) == nil, "a request that came later is another's")
         let step = sessions.goOn(from: "a", arrivedAt: before, to: "c", as: "a", orAs: "other", at: at(5000))
@@ -205,7 +205,7 @@ struct SessionsTests {
     @Test func itGoesOnFromValueToValue() throws {
         var sessions = try begun()
         for (number, (old, new)) in [("b", "c"), ("c", "d"), ("d", "e")].enumerated() {
-            _ = sessions.arrived(old, now: { at(Int64(number) * 100) })
+            _ = sessions.arrived(old, of: "s", now: { at(Int64(number) * 100) })
             let step = sessions.goOn(from: old, arrivedAt: sessions.count, to: new, as: "s", orAs: "other", at: at(Int64(number) * 100))
             #expect(step == Sessions.Step(principal: "s", isNew: false, gone: [old]))
         }
@@ -213,6 +213,28 @@ struct SessionsTests {
             let owner = owner(of: old, in: &sessions, at: old == "c" ? 1300 : 250)
             #expect(owner == nil, "\(old)")
         }
+    }
+
+    /// Several requests under way are renewed, and the browser goes on with one of the values.
+    @Test func aValueThatStaysUnusedIsLeftBehind() throws {
+        var sessions = try begun()
+        let spare = sessions.goOn(from: "a", arrivedAt: 0, to: "c", as: "a", orAs: "x", at: at(100))
+        #expect(spare == Sessions.Step(principal: "s", isNew: false, gone: []))
+        let early = sessions.arrived("b", of: "s", now: { at(1099) })
+        #expect(early.ended == ["a"], "a browser may have sent its request before the answer with c came")
+        let late = sessions.arrived("b", of: "s", now: { at(1100) })
+        #expect(late.ended == ["c"])
+        let again = sessions.arrived("b", of: "s", now: { at(5000) })
+        #expect(again.ended == [])
+    }
+
+    @Test func theLastValueStaysWhateverTheTimeItIsUsed() throws {
+        var sessions = try begun()
+        _ = sessions.goOn(from: "a", arrivedAt: 0, to: "c", as: "a", orAs: "x", at: at(100))
+        let used = sessions.arrived("c", of: "s", now: { at(90_000) })
+        #expect(used.ended == ["a", "b"], "nobody has used b")
+        let step = sessions.goOn(from: "c", arrivedAt: sessions.count, to: "d", as: "s", orAs: "x", at: at(90_001))
+        #expect(step == Sessions.Step(principal: "s", isNew: false, gone: ["c"]))
     }
 
     @Test func unusedValuesAreBounded() throws {

@@ -54,6 +54,8 @@ struct TokenSubjectTests {
         [#""realm_access":{"roles":["user"]}"#, #""realm_access":{"roles":["admin","user"]}"#],
         [#""clientId":"web""#, #""clientId":"cli""#],
         [#""org_id":1"#, #""org_id":2"#], [#""act":{"sub":"bob"}"#, #""act":{"sub":"eve"}"#], [#""isAdmin":true"#, #""isAdmin":false"#],
+        [#""app_metadata":{"roles":["user"]}"#, #""app_metadata":{"roles":["admin"]}"#, #""app_metadata":{"plan":"a"}"#],
+        [#""amr":["pwd"]"#, #""amr":["pwd","otp"]"#], [#""tenant":"a b""#, #""tenant":"b a""#],
     ])
     func otherRightsAreAnotherIdentity(claims: [String]) {
         #expect(Set(claims.map { Self.text($0) }).count == claims.count)
@@ -63,7 +65,8 @@ struct TokenSubjectTests {
         (#""scope":"read write""#, #""scope":"write  read""#), (#""roles":["a","b"]"#, #""roles":["b","a"]"#),
         (#""scope":"read""#, #""scope":"read","exp":9,"iat":8,"jti":"x","nonce":"n","sid":"s","auth_time":7,"at_hash":"h""#),
         (#""realm_access":{"roles":["a","b"],"x":1}"#, #""realm_access":{"x":1,"roles":["b","a"]}"#),
-        (#""contact":"a""#, #""contact":"b""#),
+        (#""contact":"a""#, #""contact":"b""#), (#""app_metadata":{"plan":"a"}"#, #""app_metadata":{"plan":"b"}"#),
+        (#""act":{"sub":"bob","exp":1,"jti":"a"}"#, #""act":{"jti":"b","sub":"bob","exp":2}"#),
     ])
     func theSameRightsAreOneIdentity(one: String, other: String) { #expect(Self.text(one) == Self.text(other) && Self.text(one) != nil) }
 }

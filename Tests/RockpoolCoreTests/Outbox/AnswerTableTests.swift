@@ -83,6 +83,15 @@ import Testing
         #expect(judged(again, answer(404)).state == (name == "MOVE" ? .delivered : .dead))
     }
 
+    /// An edit of what the upstream never had meets a wrong path: there is nothing that a person could decide between.
+    @Test(arguments: [HTTPRequest.Method.put, .patch]) func anEditOfWhatNobodyKnowsIsRefused(_ method: HTTPRequest.Method) {
+        var unknown = context()
+        unknown.reading.knowsEntity = false
+        let verdict = judged(operation(method), answer(404), context: unknown)
+        #expect(verdict.state == .dead && verdict.reason == .rejected)
+        #expect(judged(operation(method), answer(410), context: unknown).state == .conflicted, "it was there")
+    }
+
     @Test func theKeysTimeStartsAtTheFirstSend() {
         let keyed = context(honoured: .yes, ttl: .hours(1))
         #expect(judged(operation(), answer(500), context: keyed, now: noon + .milliseconds(3_599_999)).state == .pending)

@@ -84,7 +84,8 @@ struct FairQueueTests {
         let begun = (0..<7).map { queue.enter($0, of: "ann") }
         #expect(begun == [true, true, true, true, true, true, false] && queue.waiting == 1)
         #expect(queue.enter(7, of: "bob") == true, "another client finds room")
-        #expect(queue.leave("ann") == [6])
+        let next = queue.leave("ann").map(\.work)
+        #expect(next == [6])
         #expect(queue.running == 7 && queue.waiting == 0)
     }
 
@@ -94,7 +95,7 @@ struct FairQueueTests {
         #expect(first == [true, true, true, true])
         let later = [(10, "ann"), (11, "ann"), (20, "bob"), (21, "bob"), (30, "cat")].map { queue.enter($0, of: $1) }
         #expect(later.allSatisfy { !$0 })
-        let begun = (0..<3).flatMap { _ in queue.leave("ann") }
+        let begun = (0..<3).flatMap { _ in queue.leave("ann").map(\.work) }
         #expect(begun == [30, 10, 11], "who has least, and of equals who has waited longest")
     }
 
@@ -108,7 +109,7 @@ struct FairQueueTests {
         while let work = running.popLast() {
             #expect(queue.running <= 8)
             done += 1
-            running += queue.leave(work % 100)
+            running += queue.leave(work % 100).map(\.work)
         }
         #expect(done == 100 && queue.isEmpty)
     }
@@ -119,9 +120,62 @@ struct FairQueueTests {
         #expect(entered == [true, false, false, false])
         let withdrawn = [2, 2, 0].map { number in queue.withdraw(from: number == 0 ? "ann" : "bob") { $0 == number } }
         #expect(withdrawn == [true, false, false], "what has begun is not withdrawn")
-        #expect(queue.withdrawAll().sorted() == [1, 3])
-        #expect(queue.leave("ann") == [])
+        let all = queue.withdrawAll().map(\.work).sorted()
+        #expect(all == [1, 3])
+        let next = queue.leave("ann").map(\.work)
+        #expect(next == [])
         #expect(queue.isEmpty)
+    }
+}
+
+struct FairPlacesTests {
+    @Test func clientsTakeTurnsAtAllPlacesToo() {
+        var places = FairPlaces<String, String, Int>(limit: 8, hostLimit: 100)
+        let ann = (0..<20).map { places.enter($0, at: "a", of: "ann") }
+        #expect(ann.count { $0 } == 5, "of the six places of a host")
+        let bob = places.enter(100, at: "a", of: "bob")
+        #expect(bob, "another client finds room at the same host")
+        let others = (200..<210).map { places.enter($0, at: "b", of: "cat") }
+        #expect(others.count { $0 } == 2, "and at another, of what is left")
+        let next = places.leave("a", of: "ann")
+        #expect(next == [202], "who has the fewest is next")
+    }
+
+    @Test func placesAreNeverMoreThanTheirLimitsAndAllHaveTheirTurn() {
+        for seed in UInt64(1)...200 {
+            var random = SimulationRandom(seed: seed)
+            let limit = Int.random(in: 1...9, using: &random)
+            let hostLimit = Int.random(in: 1...9, using: &random)
+            var places = FairPlaces<Int, Int, Int>(limit: limit, hostLimit: hostLimit)
+            var running: [Int] = []
+            var ended: Set<Int> = []
+            func host(_ work: Int) -> Int { work % 3 }
+            func client(_ work: Int) -> Int { work / 3 % 4 }
+            for work in 0..<60 {
+                if places.enter(work, at: host(work), of: client(work)) { running.append(work) }
+                let one = Int.random(in: 0...work, using: &random)
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0 where !running.isEmpty:
+                    let done = running.remove(at: Int.random(in: 0..<running.count, using: &random))
+                    ended.insert(done)
+                    running += places.leave(host(done), of: client(done))
+                case 1:
+                    if let next = places.withdraw(from: host(one), of: client(one), where: { $0 == one }) {
+                        #expect(!running.contains(one) && ended.insert(one).inserted)
+                        running += next
+                    }
+                case 2 where work % 10 == 0: ended.formUnion(places.withdrawAll(from: one % 3))
+                default: break
+                }
+                #expect(running.count <= limit, "seed \(seed)")
+                #expect((0..<3).allSatisfy { one in running.count { host($0) == one } <= hostLimit }, "seed \(seed)")
+            }
+            while let done = running.popLast() {
+                #expect(ended.insert(done).inserted)
+                running += places.leave(host(done), of: client(done))
+            }
+            #expect(ended.count == 60 && places.isEmpty && places.used.isEmpty, "seed \(seed)")
+        }
     }
 }
 

@@ -93,6 +93,7 @@ extension World {
         case .held(_, let lane, _, let moment): "held \(lane) until \((moment - noon).milliseconds)"
         case .proved(let principal): "\(principal) is proved"
         case .credential(let principal): "credential of \(principal)"
+        case .throttled(let sequence, let moment): "\(sequence) throttled until \((moment - noon).milliseconds)"
         case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
         case .resumed: "resumed"
         case .answered(_, let route, _, let sign, _): "\(route): \(sign)"

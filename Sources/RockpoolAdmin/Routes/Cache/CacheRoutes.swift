@@ -54,10 +54,10 @@ struct CacheRoutes {
         let url = try active.request(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
         let entries = try await cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
-        let (secret, now) = (active.secretNames, self.now())
+        let now = self.now()
         return .json([
             "url": .string(url), "pinned": .bool(entries.contains(where: \.isPinned)),
-            "variants": .array(entries.map { StoredVariant.json($0, secret: secret, now: now) }),
+            "variants": .array(entries.map { StoredVariant.json($0, isSecret: active.isSecret, now: now) }),
         ])
     }
 

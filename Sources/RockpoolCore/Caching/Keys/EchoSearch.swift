@@ -52,7 +52,9 @@ package struct EchoSearch: Sendable {
 
     /// A value as texts of HTML and JSON, and a URL, have it.
     private static func forms(of value: [UInt8], isEscaped: Bool) -> Set<[UInt8]> {
-        func form(_ escape: (UInt8) -> [UInt8]?) -> [UInt8] { Array(value.flatMap { escape($0) ?? [$0] }.prefix(TextSearch.mostLength)) }
+        func form(_ escape: (UInt8) -> [UInt8]?) -> [UInt8] {
+            Array(value.prefix(TextSearch.mostLength).flatMap { escape($0) ?? [$0] }.prefix(TextSearch.mostLength))
+        }
         guard isEscaped else { return [form { _ in nil }] }
         return [
             form { _ in nil }, form { html[$0].map { Array($0.utf8) } },

@@ -19,10 +19,12 @@ package enum SecretFields {
     /// All of them.
     package static let all = identifying + others.compactMap { HTTPField.Name($0) }
 
-    private static let otherNames = Set(others)
+    private static let otherNames = FieldNameTable(others.map { ($0, true) })
 
     /// True if the field's value is a secret.
-    package static func contains(_ name: HTTPField.Name) -> Bool { otherNames.contains(name.canonicalName) || identifies(name) }
+    package static func contains(_ name: HTTPField.Name) -> Bool {
+        otherNames.value(of: name.canonicalName.utf8.span) != nil || UnkeyedField.carriesKey(name)
+    }
 
     /// True if the field identifies the client, by its name or by the words of it (`UnkeyedField`).
     package static func identifies(_ name: HTTPField.Name) -> Bool { UnkeyedField(name) == .identifies }

@@ -22,16 +22,34 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
     package init(_ name: HTTPField.Name) { self = Self.of(name.canonicalName.utf8.span) }
 
     private static func of(_ name: Span<UInt8>) -> UnkeyedField {
-        switch table.value(of: name) {
+        let kind = table.value(of: name)
+        return switch kind {
         case .selects?: byWords(name) == .identifies ? .identifies : .selects
         case nil: byWords(name) ?? .unknown
+        // Frameworks take it for the field with `-`, which caches and the origin's Vary mean.
+        case .describes?, .known?: hasUnderscore(name) ? .overrides : kind ?? .unknown
         case let kind?: kind
         }
     }
 
+    private static func hasUnderscore(_ name: Span<UInt8>) -> Bool {
+        for index in name.indices where name[index] == UInt8(ascii: "_") { return true }
+        return false
+    }
+
     /// True if a field may make the framework treat the request as another method, so that no stored response may be served for it.
     package static func replacesMethod(in fields: HTTPFields) -> Bool {
-        fields.contains { $0.name.canonicalName.utf8.first == 0x78 && methods.contains($0.name.canonicalName) }
+        fields.contains { $0.name.canonicalName.utf8.first == 0x78 && methodTable.value(of: $0.name.canonicalName.utf8.span) != nil }
+    }
+
+    /// True if the value is a key or a token, also of a field that counts for more than that (`X-Forwarded-Access-Token`).
+    static func carriesKey(_ name: HTTPField.Name) -> Bool {
+        let name = name.canonicalName.utf8.span
+        return switch of(name) {
+        case .identifies: true
+        case .overrides: byWords(name) == .identifies
+        case .selects, .correlates, .describes, .known, .unknown: false
+        }
     }
 
     // MARK: names
@@ -48,6 +66,7 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
         + selectingPrefixes.map { ($0, .selects) } + wellKnownPrefixes.map { ($0, .known) }
 
     private static let methods: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
+    private static let methodTable = FieldNameTable(methods.map { ($0, true) })
     static let overriding: Set<String> = methods.union([
         "forwarded", "x-host", "x-http-host-override", "x-host-override", "x-backend-host", "x-url-scheme", "front-end-https",
         "x-real-ip", "true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-addr", "x-remote-ip",

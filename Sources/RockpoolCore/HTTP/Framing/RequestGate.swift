@@ -63,7 +63,7 @@ extension RequestGate {
         guard fields.count <= limits.fields else { throw .headTooLarge("more than \(limits.fields) fields") }
         var head = Int64(target.utf8.count)
         for field in fields {
-            let isName = hasRawValues && identifying.contains(field.name)
+            let isName = hasRawValues && isIdentifying(field.name)
             let (length, isLossy) = unsafe field.withUnsafeBytesOfValue { bytes in
                 let isText = unsafe !isName || String(validating: bytes, as: UTF8.self) != nil
                 return unsafe (bytes.count, !isText || (!hasRawValues && holdsReplacement(bytes.span)))
@@ -77,7 +77,9 @@ extension RequestGate {
     }
 
     /// Fields that identify the client or an earlier request: they are compared as text.
-    private static let identifying = SecretFields.identifying + [.proxyAuthorization, .idempotencyKey]
+    private static func isIdentifying(_ name: HTTPField.Name) -> Bool {
+        name == .proxyAuthorization || name == .idempotencyKey || SecretFields.identifies(name)
+    }
 
     /// A decoder replaces bytes that are not UTF-8 by U+FFFD. Two different values could become equal, so decoded values that contain it
     /// are rejected. Raw values (except in identifying fields) are accepted, but responses that vary by them are not stored

@@ -93,6 +93,8 @@ extension Attempt {
         // The source was moved by an attempt whose answer was lost.
         case 404 where method.rawValue == "MOVE" && operation.lostAt != nil, 410 where method.rawValue == "MOVE" && operation.lostAt != nil:
             return Disposition(state: .delivered, reason: .probed)
+        case 404 where (method == .put || method == .patch) && !context.reading.knowsEntity:
+            return dead(.rejected, detail: answer.statusText)
         case 404 where method == .put || method == .patch, 410 where method == .put || method == .patch:
             return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
         case 405 where method == .put && operation.request.createsOnly:

@@ -15,6 +15,8 @@ package struct AnswerReading: Hashable, Sendable {
     package var namesEntity = false
     /// True if the upstream has redirected writes of another form to the same place, which is none of theirs.
     var isCommonPlace = false
+    /// False if nothing shows that the upstream has ever had what the write changes.
+    package var knowsEntity = true
     /// True if the upstream has applied a write since it became reachable.
     var hasEffect = true
 

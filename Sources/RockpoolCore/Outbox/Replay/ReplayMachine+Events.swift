@@ -29,6 +29,8 @@ extension ReplayMachine {
         case .credential(let principal):
             for sequence in waits.show(by: principal) { wake(sequence, at: now) }
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
+        case .throttled(let sequence, let moment):
+            if let summary = lanes.entries[sequence]?.summary { told(summary, until: moment, now: now) }
         case .resumed(let upstream): resume(upstream)
         case .answered(let upstream, let route, let client, let sign, let sequence):
             gates[upstream]?.note(sign, of: sequence, client: client, route: route, now: now)

@@ -33,7 +33,9 @@ package struct ReplayMachine: Sendable {
         case proved(principal: String)
         /// A principal has shown a credential that works.
         case credential(principal: String)
-        /// An upstream throttled in an answer that did not belong to one operation.
+        /// An upstream has told the client of an operation to wait.
+        case throttled(sequence: Int64, until: Timestamp)
+        /// The budget of an upstream is spent.
         case paused(upstream: String, until: Timestamp)
         /// A person ends the pause of an upstream.
         case resumed(upstream: String)
