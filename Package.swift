@@ -31,7 +31,7 @@ let adminFiles =
     .map { "dashboard/\($0)" }
     + [
         "overview.js", "outbox.js", "entity.js", "conflicts.js", "cache.js", "storage.js", "sync.js", "requests.js", "configuration.js",
-        "setup.js", "help.js",
+        "setup.js", "help.js", "docs.js",
     ].map { "dashboard/\($0)" }
     + ["openapi.yaml"]
 

@@ -35,6 +35,7 @@ extension AdminPage {
         "entity.js": script(PackageResources.entity_js),
         "configuration.js": script(PackageResources.configuration_js),
         "help.js": script(PackageResources.help_js),
+        "docs.js": script(PackageResources.docs_js),
     ]
 
     private static func script(_ bytes: [UInt8]) -> AdminPage { AdminPage(mediaType: "text/javascript; charset=utf-8", bytes: bytes) }

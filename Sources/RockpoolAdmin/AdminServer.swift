@@ -111,10 +111,11 @@ package struct AdminServer: Service {
         let (cache, data, active, now) = (engine.cache, engine.data, engine.active, engine.now)
         let (reachability, commands, documents) = (engine.reachability, engine.commands, engine.documents)
         StatusRoutes(
-            cache: cache, data: data, active: active, reachability: reachability, feed: feed, now: now, facts: facts,
-            dashboard: dashboardAddress
+            cache: cache, data: data, active: active, reachability: reachability,
+            refusedWrites: engine.notifier.refusedWrites, feed: feed, now: now, facts: facts, dashboard: dashboardAddress
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
+        DocumentationRoutes(pages: facts.documentation).add(to: router)
         FleetRoutes(data: data).add(to: router)
         EventRoutes(feed: feed).add(to: router)
         RequestRoutes(exchanges: engine.exchanges, active: active, statistics: engine.statistics, followers: followers, now: now).add(
@@ -148,7 +149,7 @@ package struct AdminServer: Service {
 extension StatsDocument {
     init(engine: Engine, startedAt: Timestamp) {
         self.init(
-            cache: engine.cache, data: engine.data, statistics: engine.statistics, active: engine.active, now: engine.now,
-            startedAt: startedAt)
+            cache: engine.cache, data: engine.data, statistics: engine.statistics, tunnels: engine.tunnels, active: engine.active,
+            now: engine.now, startedAt: startedAt)
     }
 }

@@ -7,7 +7,7 @@ extension Cleaner {
     package convenience init(engine: Engine) {
         self.init(
             cache: engine.cache, data: engine.data, clock: engine.clock, events: engine.events, notifier: engine.notifier,
-            active: engine.active, logger: engine.logger, now: engine.now)
+            active: engine.active, reachability: engine.reachability, logger: engine.logger, now: engine.now)
     }
 }
 
@@ -107,7 +107,10 @@ extension Engine {
     /// Publishes changes of reachability as events and in the log; the only place that does so.
     package func connectReachability(logger: Logger) {
         reachability.onChange { [events] change in
-            logger.notice("\(change.upstream) is \(change.to.rawValue) (was \(change.from.rawValue))")
+            // The first answer of each is what is expected.
+            let isFirst = change.from == .untried && change.to == .online
+            logger.log(
+                level: isFirst ? .info : .notice, "\(change.upstream) is \(change.to.rawValue) (was \(change.from.rawValue))")
             events.tell(.reachability(change))
         }
     }

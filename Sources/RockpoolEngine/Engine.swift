@@ -15,6 +15,8 @@ package final class Engine: Sendable {
     package let statistics = Statistics()
     /// The last exchanges.
     package let exchanges: ExchangeRing
+    /// Tunnels that are passed on unread.
+    package let tunnels: TunnelLog
     package let events = EngineEvents()
     package let traces: TraceExporter
     /// Clients that refused Rockpool's certificate.
@@ -121,6 +123,7 @@ package final class Engine: Sendable {
         relays = Relays(
             cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
             writes: writes, active: active, ring: exchanges, now: now)
+        tunnels = TunnelLog(ring: exchanges, active: active, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }

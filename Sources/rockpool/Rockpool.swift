@@ -25,7 +25,9 @@ struct Rockpool: AsyncParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Start",
-                subcommands: [ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, ServiceCommand.self]),
+                subcommands: [
+                    ServeCommand.self, InitCommand.self, AddCommand.self, LearnCommand.self, DemoCommand.self, ServiceCommand.self,
+                ]),
             CommandGroup(
                 name: "See",
                 subcommands: [
@@ -46,7 +48,9 @@ struct Rockpool: AsyncParsableCommand {
                 ]),
             CommandGroup(
                 name: "Keep",
-                subcommands: [ConfigCommand.self, ReloadCommand.self, BackupCommand.self, RestoreCommand.self, VersionCommand.self]),
+                subcommands: [
+                    ConfigCommand.self, ReloadCommand.self, BackupCommand.self, RestoreCommand.self, DocsCommand.self, VersionCommand.self,
+                ]),
         ])
 
     static func main() async {

@@ -22,7 +22,7 @@ struct AdminDoor: Sendable {
             engine: pool.engine, cleaner: Cleaner(engine: pool.engine), puller: Puller(engine: pool.engine),
             notices: Announcer(engine: pool.engine, local: NoLocalNotices()).sender, settings: AdminSettings(), socketPath: "/nowhere",
             token: "token", startedAt: pool.clock.now,
-            doors: ClientEndpoints(proxy: "127.0.0.1:7625", gateways: [:], certificatePath: "/nowhere/ca.pem"), logger: .silent,
+            doors: ClientEndpoints(proxy: "127.0.0.1:7625", gateways: { [:] }, certificatePath: "/nowhere/ca.pem"), logger: .silent,
             onBound: { _ in })
     }
 

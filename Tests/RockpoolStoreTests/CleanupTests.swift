@@ -98,8 +98,34 @@ import Testing
         let used = try #require(try await store.lookup(key("/used")).first)
         store.use(used)
         let report = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
-        #expect(report.removed.byReason["expired"]?.entries == 1)
+        #expect(report.removed.byReason["stale, offline copy"]?.entries == 1)
         #expect(try await targets(store) == ["/used"])
+        await store.close()
+    }
+
+    /// What one lives on while an upstream is away, and what waiting writes name, goes only where that is asked for.
+    @Test func offlineCopiesAreHeld() async throws {
+        let store = try openCache(scratch.cache, time)
+        for target in ["/a", "/b"] { _ = try await store.put(target, bytes(100), at: time.now) }
+        _ = try await store.put("/pictures", bytes(100), category: .assets, at: time.now)
+        time.advance(.days(20))
+        var options = CleanupOptions(aggressive: true, lists: true)
+        let named = CleanupHold(urls: ["https://api.example.com/a"])
+        let away = CleanupHold(origins: ["https://api.example.com"])
+        let all = await store.cleanup(options, settings: CleanupSettings(), hold: away, now: time.now)
+        #expect(all.removed.entries == 0 && all.list == [] && all.held["https://api.example.com"]?.entries == 3)
+        #expect(all.merged(with: all).advice.contains { $0.contains("offline copies of https://api.example.com") && $0.contains("--yes") })
+        let normal = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), hold: away, now: time.now)
+        #expect(normal.removed.entries == 0)
+        let one = await store.cleanup(options, settings: CleanupSettings(), hold: named, now: time.now)
+        #expect(one.removed.entries == 2 && one.held["https://api.example.com"]?.entries == 1)
+        #expect(one.list?.map(\.reason).sorted() == ["assets", "stale, offline copy"] || one.list?.count == 2)
+        #expect(try await targets(store) == ["/a"])
+        #expect(try await store.reclaimable(now: time.now)["important"] ?? 0 > 0)
+        options.includesHeld = true
+        let rest = await store.cleanup(options, settings: CleanupSettings(), hold: away, now: time.now)
+        #expect(rest.removed.entries == 1 && rest.held.isEmpty)
+        #expect(try await targets(store) == [])
         await store.close()
     }
 
@@ -141,7 +167,8 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(both)) as? [String: Any]
         #expect(
             Set(object?.keys.map { $0 } ?? []) == [
-                "dryRun", "aggressive", "startedAt", "seconds", "removed", "kept", "operations", "orphans", "foreign", "files", "vacuum",
+                "dryRun", "aggressive", "startedAt", "seconds", "removed", "held", "kept", "operations", "orphans", "foreign", "files",
+                "vacuum",
                 "notes", "errors", "advice",
             ])
         #expect((object?["startedAt"] as? String)?.hasPrefix("1970-01-01T00:00:00") == true)

@@ -53,8 +53,6 @@ def guide(given):
     home = Path(tempfile.mkdtemp(prefix="rp-guide-"))
     try:
         # The user of PostgreSQL may not read the checkout.
-        (home / "docs/guide").mkdir(parents=True)
-        shutil.copy(ROOT / "docs/guide/example-api.py", home / "docs/guide")
         shutil.copy(given.binary, home / "rockpool")
         subprocess.run(["chmod", "-R", "a+rX", home], check=True)
         script = f"set -e\nPATH={home}:$PATH\n{END}\n" + "\n".join(commands()).replace(PLACE, f"{home}/trial")

@@ -47,6 +47,9 @@ async function send(method, target, body, headers) {
   return document;
 }
 
+/** The text of a page that is no JSON. */
+export const text = async (target) => (await send("GET", target, undefined, { Accept: "text/markdown" })).detail;
+
 export const get = (target) => send("GET", target, undefined, { Accept: "application/json" });
 
 /** Sends a change. Returns undefined if no token was entered. */

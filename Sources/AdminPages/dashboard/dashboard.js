@@ -22,6 +22,7 @@ const views = [
   { pattern: /^\/configuration$/, page: "/configuration", file: "configuration" },
   { pattern: /^\/setup$/, page: "/setup", file: "setup" },
   { pattern: /^\/help$/, page: "/help", file: "help" },
+  { pattern: /^\/docs\/([a-z-]+(?:\/[a-z-]+)?)$/, page: "/help", file: "docs" },
 ];
 
 /** Fetches a view, unless the browser has its file. */

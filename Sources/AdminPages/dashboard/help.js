@@ -1,5 +1,6 @@
 // What each page is for, the commands that do the same, and where the documentation is.
 import { h, table } from "./dom.js";
+import { list } from "./docs.js";
 
 const tasks = [
   ["Why did a request miss?", "#/requests?verdict=miss", "Requests", "rockpool tail --miss"],
@@ -14,8 +15,8 @@ const tasks = [
 export const help = {
   topics: [],
   title: () => "Help",
-  load: async () => ({}),
-  view: (_, pool) => [
+  load: async () => ({ pages: await list().catch(() => []) }),
+  view: ({ pages }, pool) => [
     h("h1", {}, "Help"),
     h("section", { "aria-labelledby": "tasks" }, h("h2", { id: "tasks" }, "Tasks"),
       table("Tasks, the page for each, and the command", [
@@ -31,7 +32,8 @@ export const help = {
         h("li", {}, h("code", {}, "rockpool --help"), ", ", h("code", {}, "rockpool COMMAND --help"), " and ", h("code", {}, "man rockpool"), ": every command, with examples."),
         h("li", {}, h("a", { href: "/openapi.yaml" }, "The description of the admin API"), " (OpenAPI 3.1), which this page uses."),
         h("li", {}, h("a", { href: "/metrics" }, "Metrics"), " in the Prometheus text format."),
-        h("li", {}, "The guides and the reference are in ", h("code", {}, "docs/"), " of the source: docs/guide, docs/reference.")),
+        pages.length > 0 ? null : h("li", {}, "The guides and the reference are in ", h("code", {}, "docs/"), " of the source: docs/guide, docs/reference.")),
+      pages.length === 0 ? null : h("ul", { class: "list" }, pages.map((page) => h("li", {}, h("a", { href: `#/docs/${page.name}` }, page.title)))),
       h("p", { class: "quiet small" }, pool.status ? `Rockpool ${pool.status.version}` : "")),
   ],
 };

@@ -17,7 +17,7 @@ export const overview = {
     return {};
   },
   view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), fleet(pool),
-    h("div", { class: "halves" }, upstreams(pool), room(pool))],
+    h("div", { class: "halves" }, upstreams(pool), room(pool)), tunnels(pool)],
 };
 
 /** A shortage of storage, with what to do. */
@@ -154,7 +154,7 @@ function fleet({ status, nodes }) {
 }
 
 const tones = { online: "good", suspect: "warn", offline: "bad", captive: "bad" };
-const meanings = { online: "online", suspect: "suspect", offline: "offline", captive: "captive portal" };
+const meanings = { untried: "not tried yet", online: "online", suspect: "suspect", offline: "offline", captive: "captive portal" };
 
 function upstreams(pool) {
   const { status, network } = pool;
@@ -206,6 +206,21 @@ function untrusting({ network }) {
       { name: "Last", cell: (one) => moment(one.at) },
       { name: "Now", cell: (one) => isPassed(one) ? tag("not decrypted", "warn") : tag("certificate refused", "bad") },
     ], network.untrusting.map((one) => ({ ...one, key: `${one.client} ${one.host}` }))));
+}
+
+/** Connections that are passed on unread: nothing of them is cached or queued. */
+function tunnels({ stats }) {
+  if (!stats.tunnels?.length) return null;
+  return h("section", { "aria-labelledby": "tunnels" },
+    h("div", { class: "heading" }, h("h2", { id: "tunnels" }, "Tunnels, not decrypted"), h("a", { href: "#/requests?verdict=tunnel" }, "Show each")),
+    h("p", { class: "quiet" }, "Nothing of them is cached or queued. Declare the API (", h("code", {}, "rockpool add"), " with its URL), or let the client use HTTP."),
+    table("Hosts of tunnels, the most used first", [
+      { name: "Host", cell: (one) => h("span", { class: "mono" }, one.host) },
+      { name: "Tunnels", cell: (one) => number(one.tunnels) },
+      { name: "Refused", cell: (one) => number(one.refused) },
+      { name: "Sent", cell: (one) => bytes(one.sentBytes) },
+      { name: "Received", cell: (one) => bytes(one.receivedBytes) },
+    ], stats.tunnels.slice(0, 10).map((one) => ({ ...one, key: one.host }))));
 }
 
 export function categories({ cache }) {

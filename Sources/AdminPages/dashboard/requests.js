@@ -3,7 +3,7 @@ import { h, bytes, choice, clock, count, host, milliseconds, moment, path, princ
 import { get, query } from "./api.js";
 import { pager, place } from "./paging.js";
 
-const verdicts = ["hit", "stale", "revalidated", "collapsed", "miss", "pass", "queued", "refused", "failed", "delivered", "dead", "conflicted", "uncertain", "parked"];
+const verdicts = ["hit", "stale", "revalidated", "collapsed", "miss", "pass", "queued", "refused", "failed", "tunnel", "delivered", "dead", "conflicted", "uncertain", "parked"];
 const tones = { hit: "good", revalidated: "good", collapsed: "good", delivered: "good", stale: "warn", queued: "sea", refused: "bad", failed: "bad",
   dead: "bad", conflicted: "warn", uncertain: "warn", parked: "warn" };
 const members = ["path", "verdict", "status", "method", "upstream"];

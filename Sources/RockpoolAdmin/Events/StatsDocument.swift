@@ -8,9 +8,13 @@ struct StatsDocument: Sendable {
     let cache: CacheStore
     let data: DataStore
     let statistics: Statistics
+    let tunnels: TunnelLog
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp
     let startedAt: Timestamp
+
+    /// The hosts of tunnels that are listed.
+    private static let tunnelLimit = 50
 
     /// Reads the counters and returns the document.
     func json() async throws -> JSONValue {
@@ -42,6 +46,13 @@ struct StatsDocument: Sendable {
             ],
             "requests": .object(JSONObject([("total", .integer(statistics.total))] + verdicts)),
             "upstreams": upstreams,
+            "tunnels": .array(
+                tunnels.hosts.prefix(Self.tunnelLimit).map { name, host in
+                    [
+                        "host": .string(name), "tunnels": .integer(host.tunnels), "refused": .integer(host.refused),
+                        "sentBytes": .integer(host.sent), "receivedBytes": .integer(host.received),
+                    ]
+                }),
             "uptimeSeconds": .integer((now() - startedAt).seconds),
         ]
     }

@@ -15,6 +15,8 @@ package struct ServerFacts: Sendable {
     package var connections: @Sendable () -> (clients: Int, tunnels: Int) = { (0, 0) }
     /// When the certificate authority expires; nil without one.
     package var authorityExpiry: @Sendable () -> Timestamp? = { nil }
+    /// The documentation that came with the program; nil without any.
+    package var documentation: DocumentationPages?
     /// The last reading of the configuration; the start counts.
     package var lastReload: @Sendable () -> (at: Timestamp, isGood: Bool)? = { nil }
     /// The effective configuration as a JSON text.
@@ -22,9 +24,39 @@ package struct ServerFacts: Sendable {
     /// Every key of the effective configuration with its value and its source, as items of a list.
     package var values: @Sendable () -> [JSONValue] = { [] }
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
-    package var reload: @Sendable () throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
+    package var reload: @Sendable () async throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
+    /// Declares an upstream in the configuration file, and applies it.
+    package var declare: @Sendable (UpstreamDeclaration) async throws(UpstreamDeclaration.Refusal) -> UpstreamDeclaration.Outcome = {
+        _ throws(UpstreamDeclaration.Refusal) in throw .notPossible("this server cannot change its configuration")
+    }
 
     package init() {}
+}
+
+/// One more upstream (docs/reference/admin-api.md#server).
+package struct UpstreamDeclaration: Hashable, Sendable {
+    package let name: String
+    package let origin: String
+    /// `host:port`; nil for the next free port.
+    package let gateway: String?
+
+    package init(name: String, origin: String, gateway: String? = nil) { (self.name, self.origin, self.gateway) = (name, origin, gateway) }
+
+    package struct Outcome: Hashable, Sendable {
+        /// True if it was declared before.
+        package let isKnown: Bool
+        /// `host:port` as bound; nil without a gateway.
+        package let gateway: String?
+
+        package init(isKnown: Bool, gateway: String?) { (self.isKnown, self.gateway) = (isKnown, gateway) }
+    }
+
+    package enum Refusal: Error {
+        /// The declaration is wrong.
+        case invalid(String)
+        /// The name or the origin is another upstream's, or the file cannot be changed.
+        case notPossible(String)
+    }
 }
 
 /// The keys of a reloaded configuration that are not yet, or only partly, in force.

@@ -22,7 +22,10 @@ struct ServerRoutes {
             }
         }
         router.post("/v1/backup") { request, _ in try backup(request) }
-        router.post("/v1/reload") { _, _ in reload() }
+        router.post("/v1/reload") { _, _ in await reload() }
+        router.put("/v1/upstreams/{name}") { request, context in
+            try await declare(request, named: context.parameters.require("name"))
+        }
         router.post("/v1/dashboard/codes") { _, _ in code() }
         router.post("/v1/dashboard/token") { request, _ in try await exchange(request) }
     }
@@ -55,14 +58,35 @@ struct ServerRoutes {
             })
     }
 
-    private func reload() -> Response {
+    private func reload() async -> Response {
         do {
-            let outcome = try facts.reload()
+            let outcome = try await facts.reload()
             return .json([
                 "waiting": .array(outcome.waiting.map { .string($0) }), "partly": .array(outcome.partly.map { .string($0) }),
             ])
         } catch {
             return .problem(.conflict, detail: "the configuration is not reloaded, the old one stays in force: \(error)")
+        }
+    }
+
+    private func declare(_ request: Request, named name: String) async throws -> Response {
+        let name = name.removingPercentEncoding ?? name
+        guard let body = await request.jsonObject(), let origin = body["origin"]?.string else {
+            return .problem(.badRequest, detail: "the body is {\"origin\": URL}, and may have \"gateway\": \"host:port\"")
+        }
+        if let other = body.names.first(where: { !["origin", "gateway"].contains($0) }) {
+            return .problem(.unprocessable, detail: "\(other) is no member of this body; the file takes every other key")
+        }
+        do throws(UpstreamDeclaration.Refusal) {
+            let outcome = try await facts.declare(UpstreamDeclaration(name: name, origin: origin, gateway: body["gateway"]?.string))
+            return .json(
+                ["name": .string(name), "origin": .string(origin), "gateway": .optional(outcome.gateway)],
+                status: outcome.isKnown ? .ok : .created)
+        } catch {
+            switch error {
+            case .invalid(let why): return .problem(.unprocessable, detail: why)
+            case .notPossible(let why): return .problem(.conflict, detail: why)
+            }
         }
     }
 

@@ -78,7 +78,7 @@ struct NetworkRoutes {
         return [
             "name": .string(upstream.name),
             "mode": .string((machine?.mode ?? .auto).rawValue),
-            "reachability": .string((machine?.shownState ?? .online).rawValue),
+            "reachability": .string((machine?.shownState ?? .untried).rawValue),
             "since": .time(machine?.since),
             "bandwidth": .optional(reachability.bandwidth(of: upstream.name, now: now())?.rawValue),
             "signatureBrokenAt": .time(signedArrivals.last(to: upstream.name)),

@@ -32,7 +32,7 @@ struct StorageRoutes {
                 "limitReason": .string(cache.limitReason.rawValue),
                 "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
                 "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(self.cache.trouble),
-                "byCategory": categories(of: cache),
+                "byCategory": categories(of: cache, reclaimable: try await self.cache.reclaimable(now: now())),
                 "byUpstream": try await upstreams(),
                 "driftBytes": .integer(cache.driftBytes), "auditedAt": .time(cache.auditedAt),
             ],
@@ -86,7 +86,7 @@ struct StorageRoutes {
     }
 
     /// Every configured or used category, with its usage and limits.
-    private func categories(of usage: CacheUsage) -> JSONValue {
+    private func categories(of usage: CacheUsage, reclaimable: [String: Int64]) -> JSONValue {
         let configured = Dictionary(uniqueKeysWithValues: active.configuration.categories.map { ($0.name, $0) })
         let rows = Set(configured.keys).union(usage.byCategory.keys).sorted().map { name -> (String, JSONValue) in
             let (held, category) = (usage.byCategory[name], configured[name])
@@ -95,7 +95,7 @@ struct StorageRoutes {
                 name,
                 [
                     "entries": .integer(held?.entries ?? 0), "bytes": .integer(held?.bytes ?? 0),
-                    "pinnedBytes": .integer(held?.pinnedBytes ?? 0),
+                    "pinnedBytes": .integer(held?.pinnedBytes ?? 0), "reclaimableBytes": .integer(reclaimable[name] ?? 0),
                     "limitBytes": .integer(part(category?.sharePercent)), "guaranteedBytes": .integer(part(category?.guaranteePercent)),
                 ]
             )
@@ -107,10 +107,11 @@ struct StorageRoutes {
     private static func mistake(in body: JSONObject) -> String? {
         for (name, value) in body {
             switch name {
-            case "aggressive", "dryRun", "vacuum": if value.bool == nil { return "\(name) is true or false" }
+            case "aggressive", "dryRun", "vacuum", "includesHeld", "list": if value.bool == nil { return "\(name) is true or false" }
             case "category": if value.string == nil, !value.isNull { return "category is a name" }
             case "olderThanSeconds": if (value.wholeNumber ?? -1) < 0, !value.isNull { return "olderThanSeconds is a number of seconds" }
-            default: return "unknown member \(name); there are aggressive, dryRun, vacuum, category and olderThanSeconds"
+            default:
+                return "unknown member \(name); there are aggressive, dryRun, vacuum, includesHeld, list, category and olderThanSeconds"
             }
         }
         return nil
@@ -125,7 +126,8 @@ struct StorageRoutes {
         if let category { _ = try CacheSelector.category(category, active: active, inUse: []) }
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
-            category: category, olderThan: body["olderThanSeconds"]?.wholeNumber.map { .seconds($0) })
+            includesHeld: body["includesHeld"]?.bool ?? false, lists: body["list"]?.bool ?? false, category: category,
+            olderThan: body["olderThanSeconds"]?.wholeNumber.map { .seconds($0) })
         return try Self.report(await cleaner.runOnce(options))
     }
 

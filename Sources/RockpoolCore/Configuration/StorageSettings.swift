@@ -24,6 +24,15 @@ package struct StorageSettings: Hashable, Sendable {
 
     package init() {}
 
+    /// Returns these settings with the limits and shares of others, which a running server takes.
+    package func taking(limitsOf other: StorageSettings) -> StorageSettings {
+        var settings = self
+        (settings.limit, settings.cacheBound, settings.dataBound) = (other.limit, other.cacheBound, other.dataBound)
+        (settings.minFree, settings.pinCapPercent) = (other.minFree, other.pinCapPercent)
+        (settings.principalSharePercent, settings.unprovedSharePercent) = (other.principalSharePercent, other.unprovedSharePercent)
+        return settings
+    }
+
     /// The limit of the cache directory.
     package var cacheLimit: ByteCount {
         get { cacheBound.bytes(of: limit) }

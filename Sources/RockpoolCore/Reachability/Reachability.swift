@@ -5,6 +5,8 @@
 package struct Reachability: Hashable, Sendable {
     /// The assumed state of the upstream.
     package enum State: String, CaseIterable, Sendable, Codable {
+        /// Nothing was sent to it yet; counts as reachable.
+        case untried
         /// Responds.
         case online
         /// Responds incorrectly or intermittently; requests are still sent.
@@ -29,6 +31,8 @@ package struct Reachability: Hashable, Sendable {
 
     /// Interval of the declared probe; nil without one.
     private let probeInterval: TimeSpan?
+    /// True after the first exchange or probe that said anything.
+    private var isTried = false
     /// Consecutive failures of a kind that counts only when repeated, each with another witness.
     private var strikes = 0
     /// Those with the witness of an earlier one.
@@ -61,7 +65,10 @@ package struct Reachability: Hashable, Sendable {
     }
 
     /// The published state: an upstream switched off manually is offline, whatever the assumed state.
-    package var shownState: State { mode == .offline ? .offline : state }
+    package var shownState: State { mode == .offline ? .offline : assumedState }
+
+    /// The published state as long as no mode is set.
+    package var assumedState: State { isTried ? state : .untried }
 
     /// True if the responses from its address are assumed to come from the upstream. While false, no stored response is replaced, stored
     /// copies are served, and writes wait.
@@ -72,7 +79,7 @@ package struct Reachability: Hashable, Sendable {
         switch mode {
         case .online: true
         case .offline: false
-        case .auto: state == .online || state == .suspect
+        case .auto: isConnected
         }
     }
 }
@@ -80,16 +87,29 @@ package struct Reachability: Hashable, Sendable {
 extension Reachability {
     /// Records an event. `random` in 0..<1 spreads the next probe by ± 20 %; 0.5 means no spread.
     package mutating func record(_ event: Event, now: Timestamp, random: Double = 0.5) -> Action {
+        note(event, now: now)
         switch event {
-        case .answered: answered(now: now, random: random)
-        case .failed(let kind, let detail, let witness): failed(kind, detail: detail, witness: witness, now: now, random: random)
-        case .probeAnswered(let verdict): probeAnswered(verdict, now: now, random: random)
-        case .probeFailed(let kind, let detail): probeFailed(kind, detail: detail, now: now, random: random)
-        case .probeUndecided: probeUndecided(now: now)
-        case .signSeen: signSeen()
-        case .doubted(let detail): doubted(detail, now: now)
-        case .portalSeen(let detail): captured(detail, now: now, random: random)
-        case .mode(let mode): changeMode(mode, now: now)
+        case .answered: return answered(now: now, random: random)
+        case .failed(let kind, let detail, let witness): return failed(kind, detail: detail, witness: witness, now: now, random: random)
+        case .probeAnswered(let verdict): return probeAnswered(verdict, now: now, random: random)
+        case .probeFailed(let kind, let detail): return probeFailed(kind, detail: detail, now: now, random: random)
+        case .probeUndecided: return probeUndecided(now: now)
+        case .signSeen: return signSeen()
+        case .doubted(let detail): return doubted(detail, now: now)
+        case .portalSeen(let detail): return captured(detail, now: now, random: random)
+        case .mode(let mode): return changeMode(mode, now: now)
+        }
+    }
+
+    /// The time for which an upstream that nobody has asked anything stays without a probe.
+    private static let patience = TimeSpan.seconds(2)
+
+    private mutating func note(_ event: Event, now: Timestamp) {
+        switch event {
+        case .answered, .failed, .probeAnswered, .probeFailed, .portalSeen, .doubted:
+            if !isTried { since = now }
+            isTried = true
+        case .probeUndecided, .signSeen, .mode: break
         }
     }
 
@@ -102,7 +122,7 @@ extension Reachability {
         case .auto: break
         }
         switch state {
-        case .online, .suspect: return .go
+        case .untried, .online, .suspect: return .go
         case .captive: return .no(.captive)
         case .offline:
             guard !failsSlowly else { return .no(.offline) }
@@ -120,7 +140,9 @@ extension Reachability {
         let regular = probeInterval.map { backoff.last + $0.jittered(backoff.jitter) }
         let soon = state != .online && somethingWaits ? backoff.last + backoff.delay : nil
         let wanted = isProbeWanted ? probedAt + .milliseconds(500) : nil
-        return [regular, soon, wanted].compactMap(\.self).min()
+        // Whoever begins with the API asks it first; else a probe does.
+        let first = isTried ? nil : max(since + Self.patience, probedAt + .seconds(30))
+        return [regular, soon, wanted, first].compactMap(\.self).min()
     }
 
     /// True if a probe is due now, or if the last probe lies in the future because the clock was set back.

@@ -17,6 +17,13 @@ package struct GatewayListener: Hashable, Sendable {
             || upstreams.contains { $0.gatewaySettings?.host == host || $0.origin.host == host }
     }
 
+    /// True if another configuration's listener can go on with this one's socket.
+    package func isSamePlace(as other: GatewayListener) -> Bool {
+        guard let place = HostAndPort(listen), place == HostAndPort(other.listen) else { return false }
+        // Port 0 is another one for each listener.
+        return place.port != 0 || upstreams.contains { upstream in other.upstreams.contains { $0.name == upstream.name } }
+    }
+
     /// The listeners of a configuration, in the order of the upstreams; port 0 is a listener of its own for each upstream.
     package static func all(of upstreams: [Upstream]) -> [GatewayListener] {
         var listeners: [GatewayListener] = []

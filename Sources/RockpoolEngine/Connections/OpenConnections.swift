@@ -57,8 +57,8 @@ package final class OpenConnections: Sendable {
     private static let namingLimit = TimeAmount.seconds(2)
 
     private let state = Mutex(State())
-    private let limit: Int
-    private let sourceLimit: Int
+    private let limit: Atomic<Int>
+    private let sourceLimit: Atomic<Int>
     private let rest: (any ConnectionRest)?
     /// What clients share; nil where they share nothing.
     package let shares: ClientShares?
@@ -76,8 +76,8 @@ package final class OpenConnections: Sendable {
         limit: Int, sourceLimit: Int = .max, rest: (any ConnectionRest)? = nil, shares: ClientShares? = nil,
         find: @escaping ClientLookup.Finder = { SocketOwners.clients(of: $0) }
     ) {
-        self.limit = limit
-        self.sourceLimit = sourceLimit
+        self.limit = Atomic(limit)
+        self.sourceLimit = Atomic(sourceLimit)
         self.rest = rest
         self.shares = shares
         lookup = shares.map { ClientLookup($0, find: find) }
@@ -110,6 +110,12 @@ package final class OpenConnections: Sendable {
         return named.futureResult
     }
 
+    /// Changes the limits for connections that are opened from now on.
+    package func setLimits(total: Int, perAddress: Int) {
+        limit.store(total, ordering: .relaxed)
+        sourceLimit.store(perAddress, ordering: .relaxed)
+    }
+
     package var count: Int { state.withLock { $0.open.count } }
 
     /// Registers a connection. Returns nil when a limit is reached and no idle connection was found to close.
@@ -122,7 +128,10 @@ package final class OpenConnections: Sendable {
             let connection = state.connection()
             connection.open(on: channel, from: source, of: account)
             var leaving: OpenConnection?
-            switch state.room(for: source, limit: limit, sourceLimit: sourceLimit, now: connection.openedAt) {
+            switch state.room(
+                for: source, limit: limit.load(ordering: .relaxed), sourceLimit: sourceLimit.load(ordering: .relaxed),
+                now: connection.openedAt)
+            {
             case .none: return (nil, nil)
             case .free: break
             case .after(let longestIdle):

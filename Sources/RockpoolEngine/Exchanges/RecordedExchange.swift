@@ -11,6 +11,8 @@ package final class RecordedExchange: Sendable {
         case full(FullExchange)
         /// A reply that was sent without the pipeline.
         case hot(HotNote, isHead: Bool, bytes: Int, took: Duration)
+        /// A tunnel that was passed on unread.
+        case tunnel(TunnelRecord)
         /// A queued write that has ended or needs a person.
         case operation(QueuedWrite, why: String)
     }
@@ -55,6 +57,13 @@ package final class RecordedExchange: Sendable {
             record.headAfter = took.microseconds
             record.endAfter = took.microseconds
             record.steps = [ExchangeRecord.Step("looked", "a reply kept ready in memory", after: took.microseconds)]
+        case .tunnel(let tunnel):
+            record = ExchangeRecord(
+                id: id, at: at, method: "CONNECT", url: "\(tunnel.host):\(tunnel.port)", status: tunnel.failure?.status ?? 200,
+                verdict: tunnel.verdict)
+            if case .declared(let name) = tunnel.reason { record.upstream = name }
+            (record.why, record.next, record.bytes) = (tunnel.why, tunnel.next, tunnel.received)
+            (record.headAfter, record.endAfter) = (tunnel.took.microseconds, tunnel.took.microseconds)
         case .operation(let write, let why):
             record = ExchangeRecord(
                 id: id, at: at, method: write.request.method.rawValue, url: write.request.url, status: write.result?.head.status ?? 0,
@@ -81,6 +90,7 @@ extension RecordedExchange.Content {
         case .full(let full): Self.base + full.trace.url.utf8.count + full.request.size + full.response.fields.size
         // Records of one message share their note, and it may be the last one that holds it.
         case .hot(let note, _, _, _): Self.base + note.size
+        case .tunnel(let tunnel): Self.base + tunnel.host.utf8.count + (tunnel.failure?.detail.utf8.count ?? 0)
         case .operation(let write, let why):
             Self.base + write.request.target.utf8.count + write.request.fields.size + why.utf8.count
         }

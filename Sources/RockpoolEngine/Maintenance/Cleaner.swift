@@ -19,13 +19,14 @@ package final class Cleaner: Service {
     private let events: EngineEvents
     private let notifier: OutboxNotifier
     private let active: ActiveConfiguration
+    private let reachability: ReachabilityTable
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
     init(
         cache: CacheStore, data: DataStore, clock: ClockWatch, events: EngineEvents, notifier: OutboxNotifier, active: ActiveConfiguration,
-        logger: Logger, now: @escaping @Sendable () -> Timestamp
+        reachability: ReachabilityTable, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
         self.data = data
@@ -33,6 +34,7 @@ package final class Cleaner: Service {
         self.events = events
         self.notifier = notifier
         self.active = active
+        self.reachability = reachability
         self.logger = logger
         self.now = now
     }
@@ -91,11 +93,26 @@ package final class Cleaner: Service {
         }
     }
 
+    /// The offline copies that one lives on: those of upstreams that are away, and those that waiting writes name.
+    private func hold() async -> CleanupHold {
+        let away = active.routes.upstreams.filter { reachability.machine(of: $0.name)?.isReachable == false }
+        let waiting = ((try? await data.openOperations()) ?? []).prefix(Self.holdLimit)
+        var urls: Set<String> = []
+        for operation in waiting {
+            let origin = operation.request.origin.url
+            urls.formUnion([operation.request.url] + [operation.entity, operation.collection].compactMap(\.self).map { origin + $0 })
+        }
+        return CleanupHold(origins: away.map(\.origin.url), urls: urls.sorted())
+    }
+
+    /// The most waiting writes whose copies are held.
+    private static let holdLimit = 2000
+
     private func clean(_ options: CleanupOptions) async -> CleanupReport {
         let (settings, now) = (self.active.configuration.cleanup, self.now())
         let pausesExpiry = !self.clock.observe(now)
         self.cache.pausesExpiry = pausesExpiry
-        let cached = await self.cache.cleanup(options, settings: settings, now: now) { [self] progress in
+        let cached = await self.cache.cleanup(options, settings: settings, hold: await hold(), now: now) { [self] progress in
             state.withLock { $0.progress = progress }
         }
         let kept = await self.data.cleanup(

@@ -13,6 +13,7 @@ extension Announcer {
         let usage = data.usage()
         (readings.dataBytes, readings.dataLimitBytes) = (usage.usedBytes, usage.limitBytes)
         if let trouble = data.trouble { readings.faults.append("The outbox cannot be written to (\(trouble.detail))") }
+        if let refused = refusedWrites.words(now: now) { readings.faults.append("The outbox had no room: \(refused)") }
         if let trouble = cache.trouble { readings.faults.append("The cache cannot be written to (\(trouble.detail))") }
         if let usage = try? await cache.usage(), usage.freeDiskBytes < usage.minFreeBytes {
             let free = ByteCount(usage.freeDiskBytes)

@@ -39,6 +39,7 @@ package final class Announcer: Service {
     let active: ActiveConfiguration
     let reachability: ReachabilityTable
     let pauses: UpstreamPauses
+    let refusedWrites: RefusedWrites
     let now: @Sendable () -> Timestamp
     private let events: EngineEvents
     private let messages: OwnMessages
@@ -54,6 +55,7 @@ package final class Announcer: Service {
         (self.data, self.cache, self.active, self.reachability) = (data, cache, active, reachability)
         (self.events, self.logger, self.now) = (events, logger, now)
         pauses = notifier.pauses
+        refusedWrites = notifier.refusedWrites
         messages = OwnMessages(data: data, notifier: notifier, now: now)
         sender = NoticeSender(messages: messages, local: local, logger: logger, now: now)
     }

@@ -81,12 +81,12 @@ package final class ReachabilityTable: Sendable {
     private static func step(
         _ machine: inout Reachability, _ event: Reachability.Event, now: Timestamp, random: Double
     ) -> (before: Reachability.State, after: Reachability.State, hasChanged: Bool) {
-        let before = machine.state
+        let before = machine.assumedState
         let (wasReachable, wasTrusted, mode) = (machine.isReachable, machine.isTrusted, machine.mode)
         _ = machine.record(event, now: now, random: random)
         let hasChanged =
-            wasReachable != machine.isReachable || wasTrusted != machine.isTrusted || mode != machine.mode || before != machine.state
-        return (before, machine.state, hasChanged)
+            wasReachable != machine.isReachable || wasTrusted != machine.isTrusted || mode != machine.mode || before != machine.assumedState
+        return (before, machine.assumedState, hasChanged)
     }
 
     /// Records a response that shows a portal's sign. The URL is in doubt; its upstream only if the sign has spread (`Doubts`).

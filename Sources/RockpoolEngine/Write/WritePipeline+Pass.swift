@@ -110,6 +110,7 @@ extension WritePipeline {
 
     func refuse(_ problem: Problem, context: inout RequestContext) -> Reply {
         context.trace.verdict = .refused
+        if problem.type == ProblemType.outboxFull.rawValue { notifier.refusedWrites.note(problem.detail, now: now(), logger: logger) }
         context.trace.record(.refused(problem: problem.type))
         return Reply(problem, context.trace)
     }

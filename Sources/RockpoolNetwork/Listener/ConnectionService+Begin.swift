@@ -9,7 +9,7 @@ extension ConnectionService {
         let pipeline = channel.pipeline.syncOperations
         switch role {
         case .socks: try pipeline.addHandler(SocksHandler(service: self, open: open))
-        case .gateway(let gateway) where gateway.isSecure: try HandshakeHandler.beginListener(on: channel, service: self, open: open)
+        case .gateway(let door) where door.listener.isSecure: try HandshakeHandler.beginListener(on: channel, service: self, open: open)
         case .gateway: try beginGateway(on: channel, open: open)
         case .proxy where engine.proxyPasswords != nil: try pipeline.addHandler(EncryptedProxyHandler(service: self, open: open))
         case .proxy, .intercepted, .transparent: try installHTTP1(on: channel, open: open, wire: .plain)

@@ -5,30 +5,48 @@ import NIOCore
 import NIOPosix
 package import RockpoolCore
 package import RockpoolEngine
+import Synchronization
 
 /// All client-facing listeners of one server.
 package final class Listeners: Sendable {
     /// The address of the forward proxy, with the real port in place of 0.
     package let proxy: String
-    /// Upstream name → `host:port` of its gateway.
-    package let gateways: [String: String]
     package let connections: OpenConnections
     let resting: RestingConnections
     private let tunnels: OpenTunnels
+    /// The listeners of the proxy.
     private let channels: [any Channel]
-    private let engine: Engine
+    private let gates: Mutex<[Gate]>
+    private let opening: Opening
+
+    /// A gateway and its socket.
+    fileprivate struct Gate: Sendable {
+        let door: GatewayDoor
+        let channel: any Channel
+        /// `host:port` as bound.
+        let address: String
+    }
 
     private init(
-        proxy: String, gateways: [String: String], connections: OpenConnections, resting: RestingConnections, tunnels: OpenTunnels,
-        channels: [any Channel], engine: Engine
+        proxy: String, connections: OpenConnections, resting: RestingConnections, tunnels: OpenTunnels, channels: [any Channel],
+        gates: [Gate], opening: Opening
     ) {
-        self.engine = engine
         self.resting = resting
         self.tunnels = tunnels
         self.proxy = proxy
-        self.gateways = gateways
         self.connections = connections
         self.channels = channels
+        self.gates = Mutex(gates)
+        self.opening = opening
+    }
+
+    /// Upstream name → `host:port` of its gateway.
+    package var gateways: [String: String] {
+        gates.withLock { gates in
+            gates.reduce(into: [:]) { names, gate in
+                for upstream in gate.door.listener.upstreams { names[upstream.name] = gate.address }
+            }
+        }
     }
 
     /// Binds every listener of `configuration`.
@@ -66,7 +84,8 @@ package final class Listeners: Sendable {
         }
         engine.upstreams.onSilence { relays.endIdle(to: $0) }
         let opening = Opening(
-            settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, resting: resting,
+            settings: ListenerSettings(configuration.proxy), engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections,
+            resting: resting,
             logger: logger, contexts: contexts,
             dialer: dialer, relays: relays, descriptors: descriptors)
         var channels: [any Channel] = []
@@ -76,19 +95,72 @@ package final class Listeners: Sendable {
             for other in others {
                 channels.append(try await opening.bind(other.address, socket: sockets[other.name], role: other.role))
             }
-            var gateways: [String: String] = [:]
-            for door in doors {
-                let socket = door.upstreams.lazy.compactMap { sockets[$0.name] }.first
-                let channel = try await opening.bind(door.listen, socket: socket, role: .gateway(door))
-                channels.append(channel)
-                for upstream in door.upstreams { gateways[upstream.name] = channel.boundAddress(door.listen) }
-            }
+            let gates = try await Self.gates(
+                doors.map { door in (door, door.upstreams.lazy.compactMap { sockets[$0.name] }.first) }, opening: opening)
             return Listeners(
-                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, resting: resting,
-                tunnels: dialer.tunnels, channels: channels, engine: engine)
+                proxy: proxy.boundAddress(configuration.proxy.listen), connections: connections, resting: resting,
+                tunnels: dialer.tunnels, channels: channels, gates: gates, opening: opening)
         } catch {
             for channel in channels { try? await channel.close() }
             throw error
+        }
+    }
+
+    /// Opens gateways: all of them or none.
+    private static func gates(_ wanted: [(listener: GatewayListener, socket: Int32?)], opening: Opening) async throws -> [Gate] {
+        var gates: [Gate] = []
+        do {
+            for (listener, socket) in wanted {
+                let door = GatewayDoor(listener)
+                let channel = try await opening.bind(listener.listen, socket: socket, role: .gateway(door))
+                gates.append(Gate(door: door, channel: channel, address: channel.boundAddress(listener.listen)))
+            }
+            return gates
+        } catch {
+            for gate in gates { await opening.close(gate.channel) }
+            throw error
+        }
+    }
+
+    // MARK: reload
+
+    /// Gateways that were opened for a configuration that is not in force yet.
+    package struct NextGateways: Sendable {
+        fileprivate let kept: [(gate: Gate, listener: GatewayListener)]
+        fileprivate let opened: [Gate]
+        fileprivate let left: [Gate]
+    }
+
+    /// Opens the gateways that these upstreams need and that are not open. One at a time: no other reload may be under way.
+    /// - Throws: `ListenFailure`; then nothing is changed.
+    package func prepare(for upstreams: [Upstream]) async throws -> NextGateways {
+        var left = gates.withLock { $0 }
+        var (kept, missing): ([(Gate, GatewayListener)], [(GatewayListener, Int32?)]) = ([], [])
+        for listener in GatewayListener.all(of: upstreams) {
+            if let place = left.firstIndex(where: { $0.door.listener.isSamePlace(as: listener) }) {
+                kept.append((left.remove(at: place), listener))
+            } else {
+                missing.append((listener, nil))
+            }
+        }
+        return NextGateways(kept: kept, opened: try await Self.gates(missing, opening: opening), left: left)
+    }
+
+    /// Takes the time-outs and limits of `proxy` for new connections. Networks, ports and addresses stay.
+    package func take(_ proxy: ProxySettings) {
+        opening.settings.take(proxy)
+        connections.setLimits(
+            total: min(proxy.limits.connections, opening.descriptors.budget.clientConnections),
+            perAddress: proxy.limits.connectionsPerAddress)
+    }
+
+    /// Lets prepared gateways take the place of those before.
+    package func follow(_ next: NextGateways) async {
+        for (gate, listener) in next.kept { gate.door.change(to: listener) }
+        gates.withLock { $0 = next.kept.map(\.gate) + next.opened }
+        for gate in next.left {
+            gate.door.close()
+            await opening.close(gate.channel)
         }
     }
 
@@ -103,13 +175,13 @@ package final class Listeners: Sendable {
 
     /// Stops accepting, lets running exchanges end within `grace`, then closes the remaining connections.
     package func drain(within grace: Duration) async {
-        for channel in channels { try? await channel.close() }
+        for channel in channels + gates.withLock({ $0.map(\.channel) }) { try? await channel.close() }
         connections.drain()
         let deadline = ContinuousClock.now + grace
         while connections.count > 0, ContinuousClock.now < deadline {
             guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { break }
         }
-        engine.cutOff()
+        opening.engine.cutOff()
         connections.closeAll()
     }
 }
@@ -118,12 +190,32 @@ package final class Listeners: Sendable {
 package struct ListenFailure: Error, CustomStringConvertible {
     let address: String
     let cause: String
+    /// True if another process has the port.
+    package var isInUse = false
     package var description: String { "cannot listen on \(address): \(cause)" }
+}
+
+/// The settings of the proxy that connections begin with. A reload changes its limits.
+final class ListenerSettings: Sendable {
+    private let state: Mutex<(settings: ProxySettings, version: Int)>
+
+    init(_ settings: ProxySettings) { state = Mutex((settings, 0)) }
+
+    var now: ProxySettings { state.withLock { $0.settings } }
+    /// Counts the changes.
+    var version: Int { state.withLock { $0.version } }
+
+    func take(_ other: ProxySettings) {
+        state.withLock { state in
+            (state.settings.timeouts, state.settings.limits) = (other.timeouts, other.limits)
+            state.version += 1
+        }
+    }
 }
 
 /// The dependencies for binding one listener.
 private struct Opening: Sendable {
-    let settings: ProxySettings
+    let settings: ListenerSettings
     let engine: Engine
     let ownPorts: OwnPorts
     let viaName: String
@@ -137,8 +229,8 @@ private struct Opening: Sendable {
 
     func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
         guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
-        let allowed = settings.allowedNetworks
-        let services = SharedServices { service(role: role, listener: $0) }
+        let allowed = settings.now.allowedNetworks
+        let services = SharedServices(under: settings) { service(role: role, listener: $0) }
         do {
             let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.backlog, value: 1024)
@@ -164,7 +256,8 @@ private struct Opening: Sendable {
             }
             return taken(channel)
         } catch let error as IOError {
-            throw ListenFailure(address: address, cause: error.errnoCode == EADDRINUSE ? PortOwner.words(forPort: place.port) : "\(error)")
+            let isInUse = error.errnoCode == EADDRINUSE
+            throw ListenFailure(address: address, cause: isInUse ? PortOwner.words(forPort: place.port) : "\(error)", isInUse: isInUse)
         }
     }
 
@@ -174,9 +267,17 @@ private struct Opening: Sendable {
         return channel
     }
 
+    /// Closes a listener whose port is not the process's own any more.
+    func close(_ channel: any Channel) async {
+        let port = channel.localAddress?.port
+        try? await channel.close()
+        port.map { ownPorts.remove($0) }
+    }
+
     /// The service of the connections to one address of a listener.
     private func service(role: ListenerRole, listener: SocketAddress?) -> ConnectionService {
         let name = listener.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? ""
+        let settings = settings.now
         return ConnectionService(
             engine: engine, resolution: TargetResolution(role: role, ports: dialer.ports, listener: name, ownPorts: ownPorts),
             timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, relays: relays, contexts: contexts,

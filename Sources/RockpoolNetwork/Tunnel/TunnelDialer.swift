@@ -20,10 +20,28 @@ struct TunnelDialer: Sendable {
 
     /// Returns a channel to `host:port` with reading disabled. Fails with `Refusal`, `TransferFailure` or the socket's error.
     func connect(host: String, port: Int, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
-        do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
-        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, client: client, on: loop) {
+        let tunnel = engine.tunnels.begin(host: host, port: port)
+        do { try ports.checkTunnel(host: host, port: port) } catch {
+            note(error, of: tunnel)
+            return loop.makeFailedFuture(error)
+        }
+        let dialed = dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, client: client, on: loop) {
             $0.eventLoop.makeSucceededVoidFuture()
         }
+        dialed.whenFailure { note($0, of: tunnel) }
+        return dialed.flatMapThrowing { channel in
+            try channel.pipeline.syncOperations.addHandler(TunnelMeter(tunnel, in: engine.tunnels))
+            return channel
+        }
+    }
+
+    /// Records a tunnel that could not be opened.
+    private func note(_ error: any Error, of tunnel: (record: TunnelRecord, at: Timestamp)) {
+        var record = tunnel.record
+        let failure = TransferFailure(connecting: error)
+        record.failure =
+            (error as? Refusal).map { ($0.status, $0.detail) } ?? (502, "\(failure.proxyErrorName): \(failure.detail)")
+        engine.tunnels.note(record, at: tunnel.at)
     }
 
     /// Sends an upgrade request and waits for the head of its answer. Fails as `connect` does.

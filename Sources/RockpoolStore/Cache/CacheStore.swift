@@ -35,7 +35,9 @@ package final class CacheStore: Sendable {
     }
 
     let directory: String
-    let settings: StorageSettings
+    let settingsInForce: Mutex<StorageSettings>
+    /// The settings in force: a reload changes their limits.
+    var settings: StorageSettings { settingsInForce.withLock { $0 } }
     /// Seals private bodies, and opens those that were sealed.
     let seal: BodySeal
     let categories: [CacheCategory]
@@ -147,7 +149,7 @@ package final class CacheStore: Sendable {
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
         let bodies = BodyFiles(root: "\(directory)/bodies", footprint: footprint)
         self.directory = directory
-        self.settings = settings
+        settingsInForce = Mutex(settings)
         self.categories = categories
         self.seal = seal
         self.clock = clock

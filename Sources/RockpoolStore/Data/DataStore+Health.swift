@@ -23,6 +23,7 @@ extension DataStore {
         switch error {
         case let error as DatabaseError: isFull = error.saysFull
         case let error as TransactionLost: isFull = error.isFull
+        case is DatabaseMoved: isFull = false
         case is QueueClosed: return .failure(DataStoreError.unavailable("the store is closed"))
         default: return result
         }
@@ -50,7 +51,14 @@ extension DataStore {
     /// The reason why the last write failed; nil when it succeeded, and when a full disk has room again.
     package var trouble: StorageHealth.Trouble? {
         if health.withLock({ $0.trouble?.fault == .full }) { noteWritten() }
+        if let moved = place.confirm() { noteFailure(moved) }
         return health.withLock { $0.trouble }
+    }
+
+    /// Why no write can be accepted now, of what the disk alone says; nil if it has room.
+    package var diskTrouble: String? {
+        let free = FreeSpace.bytes(at: directory)
+        return free < Self.roomAgain ? "the disk of \(directory) has \(ByteCount(free)) free" : nil
     }
 
     /// Returns the error of a write for which the disk has no room. It is a fault of the outbox where a small write has none either.

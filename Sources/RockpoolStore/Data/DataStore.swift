@@ -20,7 +20,9 @@ package final class DataStore: Sendable {
     }
 
     let directory: String
-    let settings: StorageSettings
+    let settingsInForce: Mutex<StorageSettings>
+    /// The settings in force: a reload changes their limits.
+    var settings: StorageSettings { settingsInForce.withLock { $0 } }
     let clock: @Sendable () -> Timestamp
     let logger: Logger
     let lock: StoreLock
@@ -30,6 +32,8 @@ package final class DataStore: Sendable {
     package var isOfFleet: Bool { replica != nil }
     /// This database as a replica of a fleet's; nil without a fleet.
     let replica: (any FleetMember)?
+    /// Where its file was opened.
+    let place: DatabasePlace
     let footprint: Footprint
     let reserve: ReserveFile
     let lanes = FileLanes(label: "rockpool.data.files")
@@ -137,10 +141,11 @@ package final class DataStore: Sendable {
         let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
         let footprint = Footprint(limit: limit, database: database, groupWeight: groupWeight)
         self.directory = directory
-        self.settings = settings
+        settingsInForce = Mutex(settings)
         self.clock = clock
         self.logger = logger
-        (self.lock, self.database, self.footprint) = (lock, database, footprint)
+        let place = DatabasePlace(path: database.path)
+        (self.lock, self.database, self.footprint, self.place) = (lock, database, footprint, place)
         reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
         let hadKey = FileStatus.of("\(directory)/install-key") != nil
         installKey = try Secrets.installKey(in: directory)
@@ -149,7 +154,7 @@ package final class DataStore: Sendable {
         (liveWrites, liveFile) = (LiveWriteMarks(directory: directory), LiveWriteFile(directory: directory))
         replica = try Self.replica(
             for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
-        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica) { [rare] db in
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica, place: place) { [rare] db in
             rare.committed()
             footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }

@@ -64,17 +64,21 @@ final class CommitQueue: Sendable {
     private let turnCount = Atomic(0)
     /// Called on the writer's thread after every commit, outside any transaction.
     private let afterCommit: @Sendable (Database) -> Void
+    /// Where the database is: what is committed elsewhere does not count. Nil for a database that may be lost.
+    private let place: DatabasePlace?
     /// The database that commits every shared transaction first; nil without a fleet.
     private let partner: (any CommitPartner)?
 
     /// - Parameter groupWeight: maximum bytes of one transaction; a larger job runs in a transaction of its own.
     init(
         pool: DatabasePool, groupWeight: Int64, partner: (any CommitPartner)? = nil,
+        place: DatabasePlace? = nil,
         afterCommit: @escaping @Sendable (Database) -> Void = { _ in }
     ) {
         self.pool = pool
         self.groupWeight = groupWeight
         self.partner = partner
+        self.place = place
         self.afterCommit = afterCommit
     }
 
@@ -345,7 +349,7 @@ final class CommitQueue: Sendable {
 
     private func finish(_ group: ArraySlice<Job>, answers: [Answer], failure: (any Error)?, on db: Database) {
         let failed = failure as? JobsFailed
-        let (answers, failure) = (failed?.answers ?? answers, failed?.reason ?? failure)
+        let (answers, failure) = (failed?.answers ?? answers, failed?.reason ?? failure ?? place?.confirm())
         endTurn(on: db)
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)

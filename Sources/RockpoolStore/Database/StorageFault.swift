@@ -14,6 +14,7 @@ extension StorageHealth.Fault {
             case ENOENT, EEXIST: return nil
             default: self = .failing
             }
+        case is DatabaseMoved: self = .failing
         case let error as TransactionLost: self = error.isFull ? .full : .failing
         case let error as DatabaseError:
             switch error.resultCode {

@@ -13,6 +13,7 @@ struct FileStatus: Sendable {
     var isDirectory: Bool
     /// True for a regular file: not a directory, link or device.
     var isFile: Bool
+    var identity: FileIdentity
     /// Time of the last modification of the content.
     var modified: Timestamp
 
@@ -43,6 +44,7 @@ struct FileStatus: Sendable {
         permissions = raw.st_mode & 0o777
         isDirectory = raw.st_mode & S_IFMT == S_IFDIR
         isFile = raw.st_mode & S_IFMT == S_IFREG
+        identity = FileIdentity(device: UInt64(raw.st_dev), inode: UInt64(raw.st_ino))
         modified = Timestamp(seconds: Int64(raw.st_mtim.tv_sec))
     }
 }

@@ -15,6 +15,11 @@ struct OtherServer: Hashable, Sendable, CustomStringConvertible {
             + "add --state-dir \(stateDir), or set ROCKPOOL_STATE_DIR"
     }
 
+    /// For who would start one more: what an API is declared with instead.
+    var greeting: String {
+        "Rockpool runs here already\(configFile.map { ", with \($0)" } ?? ""); to give it one more API"
+    }
+
     /// Calls the port; nil if no server answers within a second, or if it is no Rockpool.
     init?(at listen: String) {
         guard var place = HostAndPort(listen), place.port != 0 else { return nil }

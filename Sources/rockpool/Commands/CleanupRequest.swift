@@ -12,11 +12,17 @@ struct CleanupRequest: Hashable, Sendable {
     var olderThan: TimeSpan?
     /// A full VACUUM, regardless of the share of free pages.
     var vacuum = false
+    /// Offline copies too that are held (`CleanupHold`).
+    var includesHeld = false
+    /// A list of what is removed.
+    var lists = false
 }
 
 extension CleanupRequest {
     var options: CleanupOptions {
-        CleanupOptions(aggressive: aggressive, dryRun: dryRun, vacuum: vacuum, category: category, olderThan: olderThan)
+        CleanupOptions(
+            aggressive: aggressive, dryRun: dryRun, vacuum: vacuum, includesHeld: includesHeld, lists: lists, category: category,
+            olderThan: olderThan)
     }
 
     /// The body of `POST /v1/storage/cleanup`.
@@ -24,6 +30,8 @@ extension CleanupRequest {
         var members: [ConfigDocument.Member] = [
             .init("aggressive", .bool(aggressive)), .init("dryRun", .bool(dryRun)), .init("vacuum", .bool(vacuum)),
         ]
+        if includesHeld { members.append(.init("includesHeld", .bool(true))) }
+        if lists { members.append(.init("list", .bool(true))) }
         if let category { members.append(.init("category", .text(category))) }
         if let olderThan { members.append(.init("olderThanSeconds", .int(Int(clamping: olderThan.seconds)))) }
         return .map(members)

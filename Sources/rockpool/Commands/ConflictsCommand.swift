@@ -60,9 +60,12 @@ struct ConflictsCommand: AsyncParsableCommand {
             abstract: "Resolve a conflict: keep one side or both, or give a merged document. All sides stay readable.",
             discussion: .examples(
                 "rockpool conflicts resolve ID --keep mine",
+                "rockpool conflicts resolve --all --keep theirs --upstream notes",
                 "rockpool conflicts resolve ID --merged merged.json"))
         @Argument(help: "The conflict\'s id, or a part of it.", completion: Completions.conflicts, transform: CommonOptions.id) var id:
-            String
+            String?
+        @Flag(name: .long, help: "Every open conflict, in place of one.") var all = false
+        @Option(name: .long, help: "With --all: only conflicts of this upstream.", completion: Completions.upstreams) var upstream: String?
         @Option(name: .long, help: "The side to keep: mine, theirs, or both as separate entities.") var keep: Side?
         @Option(name: .long, help: "A JSON document with the complete merged entity; - is stdin.", completion: .file(extensions: ["json"]))
         var merged: String?
@@ -71,19 +74,50 @@ struct ConflictsCommand: AsyncParsableCommand {
         enum Side: String, CaseIterable, ExpressibleByArgument { case mine, theirs, both }
 
         func validate() throws {
+            if all == (id != nil) { throw ValidationError("give the id of a conflict, or --all") }
+            if all, keep == nil { throw ValidationError("--all takes the side to keep with --keep") }
+            if upstream != nil, !all { throw ValidationError("--upstream goes with --all") }
             if (keep == nil) == (merged == nil) {
                 throw ValidationError("give the side to keep with --keep, or a merged document with --merged")
             }
         }
 
         func run() async throws {
+            guard let id else { return try await resolveAll() }
+            let conflict = try await resolve(id, by: common.client())
+            let line = "\(id) is resolved: \(conflict.outcome); follow it with: rockpool outbox show \(conflict.operation)"
+            Display.output.print(line.inOneLine)
+        }
+
+        /// Decides every open conflict alike. One that cannot be is said, and the others are decided.
+        private func resolveAll() async throws {
+            struct Found: Decodable { var id: String }
+            struct Page: Decodable { var items: [Found] }
+            var query = ["state": "open"]
+            query["upstream"] = upstream
+            let client = try common.client()
+            let found = try await client.pages(of: .get("/v1/conflicts", query: query)).decoded(as: Page.self).items
+            var left = 0
+            for conflict in found {
+                do {
+                    let resolved = try await resolve(conflict.id, by: client)
+                    Display.output.print("\(conflict.id) is resolved: \(resolved.outcome)".inOneLine)
+                } catch let failure as AdminFailure {
+                    left += 1
+                    Display.error.print("rockpool: \(conflict.id): \(failure)".inOneLine)
+                }
+            }
+            Display.output.print(
+                "\(found.count - left) of \(found.count) open conflicts are resolved; undo one with: rockpool conflicts undo ID")
+            if left > 0 { throw CommandFailure(.failed, "\(left) conflicts stay open") }
+        }
+
+        private func resolve(_ id: String, by client: AdminClient) async throws -> ConflictReport {
             var choice: JSONValue = ["resolution": .string(keep?.rawValue ?? "merged")]
             choice["merged"] = try merged.map { try EditDocument.parse(try InputFile.contents(of: $0), name: $0) }
             var call = AdminCall.post(.conflict(id, verb: "resolve"))
             call.json = String(decoding: choice.serialized(), as: UTF8.self)
-            let conflict = try await common.client().send(call).decoded(as: ConflictReport.self)
-            let line = "\(id) is resolved: \(conflict.outcome); follow it with: rockpool outbox show \(conflict.operation)"
-            Display.output.print(line.inOneLine)
+            return try await client.send(call).decoded(as: ConflictReport.self)
         }
     }
 

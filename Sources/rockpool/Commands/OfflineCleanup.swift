@@ -26,13 +26,19 @@ enum OfflineCleanup {
         return DataStore.lacksDatabase(in: storage.stateDir) || files.contains { FileManager.default.fileExists(atPath: $0) }
     }
 
+    /// Nobody knows which upstreams a stopped server would reach: by a normal cleanup nothing changes, by an aggressive one nothing is taken
+    /// that may be needed.
+    private static func hold(of configuration: Configuration, _ options: CleanupOptions) -> CleanupHold {
+        CleanupHold(origins: options.aggressive ? configuration.upstreams.map(\.origin.url) : [])
+    }
+
     private static func look(configuration: Configuration, options: CleanupOptions) async throws -> CleanupReport {
         let (storage, now) = (configuration.storage, WallClock.now())
         return try await StartFailure.naming {
             try await DataStore.whileStopped(storage.stateDir) {
                 let cached = await CacheStore.lookWhileStopped(
                     storage.cacheDir, settings: storage, categories: configuration.categories, options: options,
-                    cleanup: configuration.cleanup, now: now)
+                    cleanup: configuration.cleanup, hold: hold(of: configuration, options), now: now)
                 let kept = await DataStore.lookWhileStopped(
                     storage.stateDir, settings: storage, options: options, cleanup: configuration.cleanup, now: now)
                 return cached.merged(with: kept)
@@ -54,7 +60,8 @@ enum OfflineCleanup {
                 directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
                 logger: logger)
         }
-        let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch)
+        let cached = await cache.cleanup(
+            options, settings: configuration.cleanup, hold: hold(of: configuration, options), now: WallClock.now(), watch: watch)
         var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch))
         // Add the orphans removed by opening the stores, as a dry run counts them too.
         report.orphans += cache.tidied + data.tidied

@@ -37,12 +37,28 @@ struct ServeCommand: AsyncParsableCommand {
         LogOutput.standardError.format = loaded.configuration.log.format
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
-            try await Server.open(
-                loaded, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger, load: { try load() })
+            do {
+                return try await Server.open(
+                    loaded, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger, load: { try load() })
+            } catch let error as DataStoreError {
+                guard case .locked = error else { throw error }
+                throw CommandFailure(
+                    .busy, "\(error). To give it one more API: rockpool add \(upstream.first ?? "https://api.example.com")".inOneLine)
+            } catch let failure as ListenFailure where failure.isInUse {
+                guard let other = OtherServer(at: loaded.configuration.admin.listen) else { throw failure }
+                throw CommandFailure(
+                    .failed, "\(failure). \(other.greeting): rockpool add \(upstream.first ?? "https://api.example.com")".inOneLine)
+            }
         }
         let notice = ServiceNotice(environment)
         let hangUp = ProcessSetUp.onHangUp {
-            if let notice { notice.reloading { reload(server, logger: logger) } } else { reload(server, logger: logger) }
+            Task {
+                if let notice {
+                    await notice.reloading { await reload(server, logger: logger) }
+                } else {
+                    await reload(server, logger: logger)
+                }
+            }
         }
         defer { hangUp.cancel() }
         let listeners = server.listeners
@@ -97,9 +113,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Applies the new configuration, or keeps the old one and logs the reason.
-    private func reload(_ server: Server, logger: Logger) {
+    private func reload(_ server: Server, logger: Logger) async {
         do {
-            _ = try server.reload()
+            _ = try await server.reload()
         } catch {
             logger.error("configuration not reloaded, the old one stays in force: \((error as? CommandFailure)?.message ?? "\(error)")")
         }

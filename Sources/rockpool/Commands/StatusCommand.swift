@@ -9,7 +9,8 @@ struct StatusCommand: AsyncParsableCommand {
               rockpool status
               rockpool status --check || echo "a write waits for a decision"
             """)
-    @Flag(name: .long, help: "Exit with 1 if a conflict waits for a decision or a write is dead.") var check = false
+    @Flag(name: .long, help: "Exit with 1 if a conflict waits for a decision, a write is dead, or writes are refused for want of room.")
+    var check = false
     @OptionGroup var options: ReadingOptions
     @OptionGroup var watching: WatchOptions
 

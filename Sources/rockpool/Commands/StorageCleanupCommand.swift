@@ -22,11 +22,17 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     var category: String?
     @Option(name: .long, help: "Only entries unused for this time, such as 7d.", transform: TimeSpan.argument)
     var olderThan: TimeSpan?
+    @Flag(name: .long, help: "List each entry that is removed.")
+    var list = false
+    @Flag(name: .long, help: "Also remove offline copies of APIs that are away, without a question.")
+    var yes = false
     @Flag(name: .long, help: "Rewrite the databases, even if that frees little space.")
     var vacuum = false
 
     var request: CleanupRequest {
-        CleanupRequest(aggressive: aggressive, dryRun: dryRun, category: category, olderThan: olderThan, vacuum: vacuum)
+        CleanupRequest(
+            aggressive: aggressive, dryRun: dryRun, category: category, olderThan: olderThan, vacuum: vacuum, includesHeld: yes, lists: list
+        )
     }
 
     func run() async throws {
@@ -40,16 +46,26 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         let bar = ProgressBar(dryRun ? "looking for removable data" : "cleaning up")
         let watch = Task { await Self.follow(client, on: bar) }
         defer { watch.cancel() }
-        let report = try await Waiting.on(bar.text) {
-            try await Self.perform(request, with: client) { request in
-                try await OfflineCleanup.run(configuration: configuration, request: request) { progress in
-                    bar.show(
-                        progress.done, of: progress.of,
-                        words: Self.words(for: progress.step, entries: progress.removed.entries, bytes: progress.removed.bytes))
+        func perform(_ request: CleanupRequest) async throws -> AdminReply {
+            try await Waiting.on(bar.text) {
+                try await Self.perform(request, with: client) { request in
+                    try await OfflineCleanup.run(configuration: configuration, request: request) { progress in
+                        bar.show(
+                            progress.done, of: progress.of,
+                            words: Self.words(for: progress.step, entries: progress.removed.entries, bytes: progress.removed.bytes))
+                    }
                 }
             }
         }
+        let report = try await perform(request)
         try options.print(report, as: CleanupReportTable.self)
+        let held = try report.decoded(as: CleanupReportTable.self).held ?? [:]
+        guard aggressive, !dryRun, !yes, !held.isEmpty, Question.canAsk else { return }
+        let copies = held.sorted { $0.key < $1.key }.map { "\($0.value.entries ?? 0) offline copies of \($0.key)" }.joined(separator: ", ")
+        guard Question.ask("remove \(copies) too? They cannot be read until it is back") else { return }
+        var more = request
+        more.includesHeld = true
+        try options.print(try await perform(more), as: CleanupReportTable.self)
     }
 
     /// Polls the progress of a running server's cleanup and shows it on the terminal until the caller cancels the task.

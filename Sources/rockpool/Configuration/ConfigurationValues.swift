@@ -9,8 +9,8 @@ final class ConfigurationPlaces: Sendable {
     init(_ places: [String: Place]) { self.places = Mutex(places) }
 
     /// Applies a configuration, and takes its sources over if that succeeds.
-    func follow<Outcome>(_ next: LoadedConfiguration, apply: (Configuration) throws -> Outcome) rethrows -> Outcome {
-        let outcome = try apply(next.configuration)
+    func follow<Outcome>(_ next: LoadedConfiguration, apply: (Configuration) async throws -> Outcome) async rethrows -> Outcome {
+        let outcome = try await apply(next.configuration)
         places.withLock { $0 = next.places }
         return outcome
     }

@@ -12,9 +12,9 @@ final class ReloadRecord: Sendable {
     var last: (at: Timestamp, isGood: Bool) { state.withLock { $0 } }
 
     /// Runs a reload and records its outcome. Rethrows its error.
-    func during<Outcome>(now: Timestamp, _ reload: () throws -> Outcome) rethrows -> Outcome {
+    func during<Outcome>(now: Timestamp, _ reload: () async throws -> Outcome) async rethrows -> Outcome {
         do {
-            let outcome = try reload()
+            let outcome = try await reload()
             state.withLock { $0 = (now, true) }
             return outcome
         } catch {
@@ -22,5 +22,20 @@ final class ReloadRecord: Sendable {
             state.withLock { $0.isGood = false }
             throw error
         }
+    }
+}
+
+/// Lets one reload follow the other.
+actor ReloadTurns {
+    private var last: Task<Void, Never>?
+
+    func take<Outcome: Sendable>(_ reload: @escaping @Sendable () async throws -> Outcome) async throws -> Outcome {
+        let before = last
+        let task = Task {
+            await before?.value
+            return try await reload()
+        }
+        last = Task { _ = await task.result }
+        return try await task.value
     }
 }

@@ -1,5 +1,7 @@
 // `rockpool demo`: shows all main features on this machine, without any setup (docs/reference/cli.md#demo).
 import ArgumentParser
+import NotesAPI
+import RockpoolCore
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -7,12 +9,22 @@ struct DemoCommand: AsyncParsableCommand {
         discussion: .examples(
             "rockpool demo",
             "rockpool demo --keep  # and look at the dashboard",
+            "rockpool demo --api   # only an API to try things with",
             after: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step succeeds."))
     @Flag(name: .long, help: "Keep the API and the proxy running at the end, until interrupted.")
     var keep = false
+    @Flag(name: .long, help: "Only run a notes API, http://127.0.0.1:8000/v1/notes, until interrupted.")
+    var api = false
+    @Option(name: .long, help: "The port of --api.") var port = 8000
+
+    func validate() throws {
+        if api, keep { throw ValidationError("--api and --keep exclude each other") }
+        guard (1...65535).contains(port) else { throw ValidationError("--port is a number up to 65535") }
+    }
 
     func run() async throws {
         ProcessSetUp.prepare()
+        if api { return try await serveAPI() }
         let stage = try await StartFailure.naming { try await DemoStage.set() }
         do {
             try await DemoStory(stage: stage, display: .output).tell()
@@ -26,5 +38,13 @@ struct DemoCommand: AsyncParsableCommand {
             await Interruption.wait()
         }
         await stage.strike()
+    }
+
+    /// An API without a proxy, whose notes are gone with it.
+    private func serveAPI() async throws {
+        let notes = try await StartFailure.naming { try await NotesServer.start(port: port, seed: DemoStage.seed) }
+        Display.output.print("a notes API: \(notes.origin.url)/v1/notes; its notes are in memory only")
+        await Interruption.wait()
+        await notes.stop()
     }
 }

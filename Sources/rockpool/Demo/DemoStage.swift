@@ -31,11 +31,12 @@ final class DemoStage {
         client = try CurlOrigin(addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), logger: Logger(label: "demo", level: .error))
     }
 
+    static let seed: [JSONValue] = [["title": "Low tide", "body": "07:14"], ["title": "High tide", "body": "13:31"]]
+
     /// Starts everything in a new directory.
     static func set() async throws -> DemoStage {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("rockpool-demo-\(getpid())").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        let seed: [JSONValue] = [["title": "Low tide", "body": "07:14"], ["title": "High tide", "body": "13:31"]]
         let notes = try await NotesServer.start(seed: seed)
         let stage = try DemoStage(notes: notes, directory: directory)
         try stage.writeConfiguration()

@@ -36,6 +36,13 @@ extension Examination {
         return [.warn("fleet", detail: fleet.words, advice: "set synchronous_standby_names in PostgreSQL, and outbox.require_synchronous")]
     }
 
+    /// Writes that were refused lately because there was no room for them.
+    func refusedWrites() async -> [Finding] {
+        guard let status = try? await client.send(.get("/v1/status")).decoded(as: StatusReport.self), let refused = status.refused
+        else { return [] }
+        return [.fail("refused writes", detail: refused, advice: "see what fills the outbox: rockpool outbox summary")]
+    }
+
     /// The bodies of queued writes: those of a running server by their lengths, those of a stopped one by what they hold.
     func bodies() async -> [Finding] {
         let damaged: [StatusReport.Damaged]

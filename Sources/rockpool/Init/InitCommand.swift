@@ -30,7 +30,8 @@ struct InitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let declared = try declared()
+        let address = APIAddress(url)
+        let declared = try address.declared(name: name)
         let api = try proposal(for: declared.origin)
         let yaml = try ProposedConfiguration(origin: declared.origin, name: declared.name, api: api).checked(named: output)
         guard output != "-" else { return Display.output.write(yaml) }
@@ -49,30 +50,12 @@ struct InitCommand: AsyncParsableCommand {
         Display.output.print("start it: rockpool serve\(output == "rockpool.yaml" ? "" : " --config \(output)")".inOneLine)
     }
 
-    /// The path of the URL, without a slash at its end.
-    private var path: String {
-        guard let start = url.firstRange(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") else { return "" }
-        let path = url[slash...].prefix { !"?#".contains($0) }
-        return String(path.hasSuffix("/") ? path.dropLast() : path)
-    }
-
-    /// The upstream of the URL: its origin, without a path.
-    private func declared() throws -> Upstream {
-        var text = url
-        if let start = url.firstRange(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") { text = String(url[..<slash]) }
-        var configuration = Configuration()
-        try FlagUpstreams(urls: [text], flag: "URL").add(to: &configuration)
-        guard var upstream = configuration.upstreams.first else { throw ValidationError("\(url) is no URL of an API") }
-        if let name { upstream.name = name }
-        return upstream
-    }
-
     private func proposal(for origin: OriginAddress) throws -> ProposedAPI {
         if let openapi { return try OpenAPIReading(document: Self.document(at: openapi)).proposal(from: openapi) }
         if let har { return try recorded(in: Self.document(at: har), at: har, origin: origin) }
         let probe = APIProbe(origin: origin)
         if !collection.isEmpty { return try probe.collections(collection) }
-        guard let api = try probe.usual(below: path) else {
+        guard let api = try probe.usual(below: APIAddress(url).path) else {
             Display.error.print("rockpool: no description was found; name one by --openapi, traffic by --har, or lists by --collection")
             return ProposedAPI()
         }

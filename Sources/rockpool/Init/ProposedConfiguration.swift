@@ -6,6 +6,7 @@ struct ProposedConfiguration {
     let origin: OriginAddress
     let name: String
     let api: ProposedAPI
+    var gateway = "127.0.0.1:7630"
 
     /// The text, as it was written and read again.
     /// - Parameter file: the name of the file in problems.
@@ -27,7 +28,7 @@ struct ProposedConfiguration {
                 "upstreams",
                 .list([
                     .map([
-                        .init("name", .text(name)), .init("origin", .text(origin.url)), .init("gateway", .text("127.0.0.1:7630")),
+                        .init("name", .text(name)), .init("origin", .text(origin.url)), .init("gateway", .text(gateway)),
                         .init("policy", .text("offline-first")),
                         .init("routes", .list(stored.map { .map([.init("match", .text($0)), .init("store", .text("always"))]) })),
                         .init("resources", .list(api.resources.map(\.document))),
@@ -37,28 +38,34 @@ struct ProposedConfiguration {
     }
 
     private var yaml: String {
-        var lines = [
+        let head = [
             "# Rockpool for \(ForeignText.comment(origin.url)), written by `rockpool init`. Check it: rockpool config check. Start it: rockpool serve.",
             "# Every key with its default: rockpool config show, or docs/reference/configuration.md.",
             "upstreams:",
-            "  - name: \(Self.quoted(name))",
-            "    origin: \(Self.quoted(origin.url))",
-            "    gateway: 127.0.0.1:7630      # the address for clients that take another base URL",
-            "    policy: offline-first        # reads are answered from the cache while the API is away",
+        ]
+        return (head + entry.map { "  " + $0 } + [""]).joined(separator: "\n")
+    }
+
+    /// The upstream as an entry of a list, in the column of its dash.
+    var entry: [String] {
+        var lines = [
+            "- name: \(Self.quoted(name))",
+            "  origin: \(Self.quoted(origin.url))",
+            "  gateway: \(Self.quoted(gateway))  # the address for clients that take another base URL",
+            "  policy: offline-first  # reads are answered from the cache while the API is away",
         ]
         guard !api.resources.isEmpty else {
-            return
-                (lines + noted + [
-                    "    # No resources were found: writes are queued and answered 202. Declare them for replies as of the API:",
-                    "    # resources:",
-                    "    #   - { collection: /v1/notes, item: \"/v1/notes/{id}\", offline_response: optimistic }", "",
-                ]).joined(separator: "\n")
+            return lines + noted + [
+                "  # No resources were found: writes are queued and answered 202. Declare them for replies as of the API:",
+                "  # resources:",
+                "  #   - { collection: /v1/notes, item: \"/v1/notes/{id}\", offline_response: optimistic }",
+            ]
         }
-        if let source = api.source { lines.append("    # From \(ForeignText.comment(source)):") }
+        if let source = api.source { lines.append("  # From \(ForeignText.comment(source)):") }
         lines += routes
-        lines.append("    resources:")
-        for resource in api.resources { lines += Self.lines(of: resource, indentation: 6) }
-        return (lines + noted + [""]).joined(separator: "\n")
+        lines.append("  resources:")
+        for resource in api.resources { lines += Self.lines(of: resource, indentation: 4) }
+        return lines + noted
     }
 
     /// Paths that the API forbids to store: without a route nothing of them could be read offline.
@@ -66,13 +73,13 @@ struct ProposedConfiguration {
 
     private var routes: [String] {
         guard !stored.isEmpty else { return [] }
-        return ["    # The API answers no-store. Without these lines nothing of it is readable while it is away.", "    routes:"]
-            + stored.map { "      - { match: \(Self.quoted($0)), store: always }" }
+        return ["  # The API answers no-store. Without these lines nothing of it is readable while it is away.", "  routes:"]
+            + stored.map { "    - { match: \(Self.quoted($0)), store: always }" }
     }
 
     private var noted: [String] {
-        let notes = api.notes.prefix(20).map { "    # Not declared: \(ForeignText.comment($0))" }
-        return notes + (api.notes.count > 20 ? ["    # and \(api.notes.count - 20) more"] : [])
+        let notes = api.notes.prefix(20).map { "  # Not declared: \(ForeignText.comment($0))" }
+        return notes + (api.notes.count > 20 ? ["  # and \(api.notes.count - 20) more"] : [])
     }
 
     /// The lines of one entry of `resources`, with its evidence as comments.

@@ -8,6 +8,13 @@ struct CleanupReportTable: TabularReport, Equatable {
         var byReason: [String: CategoryUse]?
     }
 
+    struct Entry: Decodable, Equatable {
+        var key: Word
+        var category: String
+        var bytes: Int64
+        var reason: String
+    }
+
     struct Operations: Decodable, Equatable {
         var purged: Int64
         var kept: Int64
@@ -31,6 +38,8 @@ struct CleanupReportTable: TabularReport, Equatable {
     var seconds: Double?
     var removed: Removed
     var kept: Removed?
+    var held: [String: CategoryUse]?
+    var list: [Entry]?
     var operations: Operations?
     var orphans: Int64?
     var foreign: Int64?
@@ -56,8 +65,11 @@ struct CleanupReportTable: TabularReport, Equatable {
         if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }
         for note in notes ?? [] { facts.append(("note", .init(note.text))) }
         for error in errors ?? [] { facts.append(("error", .init(error.text, .bad))) }
+        let listed = TextTable(
+            columns: [.text("ENTRY"), .text("CATEGORY"), .number("SIZE"), .text("REASON")],
+            rows: (list ?? []).map { [.init($0.key.text), .init($0.category), .init(ForPeople.bytes($0.bytes)), .init($0.reason)] })
         let advice = TextTable(columns: [.text("")], rows: (advice ?? []).map { [.init($0.text)] })
-        return [.facts(facts), Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason), advice]
+        return [.facts(facts), listed, Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason), advice]
     }
 
     private static func parts(_ title: String, of parts: [String: CategoryUse]?) -> TextTable {

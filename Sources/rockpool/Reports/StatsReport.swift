@@ -48,10 +48,20 @@ struct StatsReport: TabularReport, Equatable {
         var via: String?
     }
 
+    /// Connections to one host that were passed on unread.
+    struct Tunnels: Decodable, Equatable {
+        var host: Word
+        var tunnels: Int64
+        var refused: Int64
+        var sentBytes: Int64
+        var receivedBytes: Int64
+    }
+
     var cache: Cache
     var outbox: Outbox
     var storage: Storage
     var upstreams: [Traffic]?
+    var tunnels: [Tunnels]?
     var uptimeSeconds: Double
 
     var tables: [TextTable] {
@@ -62,7 +72,18 @@ struct StatsReport: TabularReport, Equatable {
             ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
             ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
         ])
-        return [cacheFacts, categories, outboxFacts, storageFacts, traffic]
+        return [cacheFacts, categories, outboxFacts, storageFacts, traffic, notDecrypted]
+    }
+
+    private var notDecrypted: TextTable {
+        TextTable(
+            columns: [.text("TUNNEL, NOT DECRYPTED"), .number("TUNNELS"), .number("REFUSED"), .number("SENT"), .number("RECEIVED")],
+            rows: (tunnels ?? []).map {
+                [
+                    .init($0.host.text), "\($0.tunnels)", "\($0.refused)", .init(ForPeople.bytes($0.sentBytes)),
+                    .init(ForPeople.bytes($0.receivedBytes)),
+                ]
+            })
     }
 
     private var cacheFacts: TextTable {

@@ -53,6 +53,8 @@ struct StatusReport: TabularReport, Equatable {
     var lastFailed: Failed?
     var damaged: [Damaged]?
     var upstreams: [Upstream]
+    /// The writes for which there was no room lately; nil without any.
+    var refused: String?
     /// A shortage of storage, with the next command; nil without one.
     var storage: String?
     var version: String?
@@ -71,6 +73,7 @@ struct StatusReport: TabularReport, Equatable {
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
             ] + (lastFailed.map { [("last failed", .init("\($0.method) \($0.url): \($0.cause ?? "refused")", .bad))] } ?? [])
                 + (damaged ?? []).map { ("damaged", .init($0.words, .bad)) }
+                + (refused.map { [("refused", .init($0, .bad))] } ?? [])
                 + (storage.map { [("storage", .init($0, .warning))] } ?? [])
                 + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? []) + places)
         let list = TextTable(
@@ -78,15 +81,16 @@ struct StatusReport: TabularReport, Equatable {
             rows: upstreams.map { upstream in
                 [
                     .init(upstream.name), .init(upstream.origin ?? "–"),
-                    .init(upstream.reachability, Self.colour(of: upstream.reachability)),
-                    .init(ForPeople.age(upstream.since)), .init(upstream.bandwidth?.text ?? "–"), .init(upstream.lastError ?? "–"),
+                    .init(Self.words(of: upstream.reachability), Self.colour(of: upstream.reachability)),
+                    .init(ForPeople.age(upstream.since)), .init(upstream.bandwidth?.text ?? "–"),
+                    .init(upstream.lastError.map(Self.words(ofError:)) ?? "–"),
                 ]
             })
         return [facts, list, TextTable(columns: [.text("")], rows: [[.init(next)]])]
     }
 
     /// True if something waits for a person.
-    var needsPerson: Bool { conflicts > 0 || failed > 0 || damaged != nil }
+    var needsPerson: Bool { conflicts > 0 || failed > 0 || damaged != nil || refused != nil }
 
     /// The next step, as one line.
     private var next: String {
@@ -94,12 +98,18 @@ struct StatusReport: TabularReport, Equatable {
         if damaged != nil { return "Next: put back the bodies from a backup, or discard the writes: rockpool doctor" }
         if failed == 1, let lastFailed { return "Next: see the write and its answer: \(lastFailed.next)" }
         if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
+        if refused != nil { return "Next: see what fills the outbox: rockpool outbox summary" }
         if storage != nil { return "Next: make room: rockpool storage-cleanup --dry-run" }
         if upstreams.contains(where: { $0.mode == "offline" }) {
             return "Next: the network is switched off; rockpool network auto ends that"
         }
         if let captive = upstreams.first(where: { $0.reachability == "captive" }) {
             return "Next: sign in to the network: something else answers in the place of \(captive.name)"
+        }
+        if upstreams.isEmpty { return "Next: declare an API: rockpool add https://api.example.com" }
+        if let unknown = upstreams.first(where: { $0.reachability == "offline" && $0.lastError == Self.unknownName }) {
+            return
+                "Next: the name of \(unknown.origin ?? unknown.name) does not resolve: check it in the configuration, or this machine's network"
         }
         if let away = upstreams.first(where: { $0.reachability == "offline" }) {
             let waiting = pending == 1 ? "1 write is" : "\(pending) writes are"
@@ -115,6 +125,15 @@ struct StatusReport: TabularReport, Equatable {
             ("version", "\(version)"), ("configuration", "\(configFile ?? "none")"), ("state directory", "\(stateDir ?? "–")"),
             ("dashboard", "\(dashboard ?? "–")"),
         ]
+    }
+
+    /// The error of a name that no resolver knows (RFC 9209 §2.3.2).
+    private static let unknownName = "dns_error"
+
+    private static func words(of reachability: String) -> String { reachability == "untried" ? "not tried yet" : reachability }
+
+    private static func words(ofError error: String) -> String {
+        error == unknownName ? "its name does not resolve (\(error))" : error
     }
 
     /// The colour of a sync state or a reachability.

@@ -4,6 +4,8 @@ import Logging
 import RockpoolAdmin
 import RockpoolCore
 import RockpoolEngine
+import RockpoolNetwork
+import RockpoolStore
 
 /// A configuration that can be applied without a restart.
 struct Reload: Hashable, Sendable {
@@ -13,39 +15,32 @@ struct Reload: Hashable, Sendable {
     /// Keys with a new value that serving uses at once, and the store for new entries after a restart, in order.
     var partly: [String]
 
-    /// Listeners, directories, storage limits and categories' shares are fixed at the start. Everything else is reloaded.
+    /// Addresses, directories and categories' shares are fixed at the start. Everything else is reloaded.
     init(from old: Configuration, to new: Configuration) {
         configuration = new
-        (configuration.proxy, configuration.admin, configuration.storage) = (old.proxy, old.admin, old.storage)
-        configuration.outbox = old.outbox
-        configuration.proxy.noProxy = new.proxy.noProxy
+        (configuration.proxy, configuration.admin, configuration.outbox) = (old.proxy, old.admin, old.outbox)
+        (configuration.proxy.noProxy, configuration.proxy.timeouts) = (new.proxy.noProxy, new.proxy.timeouts)
+        configuration.proxy.limits = new.proxy.limits
+        configuration.storage = old.storage.taking(limitsOf: new.storage)
         let changed = Self.changed(from: Configuration.section.show(old), to: Configuration.section.show(new))
         waiting = changed.filter(Self.needsRestart)
         partly = changed.filter { $0.hasPrefix("categories.") && $0.hasSuffix(".offline_window") }
-        let known = Dictionary(old.upstreams.map { ($0.name, $0) }) { first, _ in first }
-        for (index, upstream) in configuration.upstreams.enumerated() {
-            guard let before = known[upstream.name] else {
-                if upstream.gateway != nil { waiting.append("upstreams.\(upstream.name).gateway") }
-                continue
-            }
-            let isMoved = before.gateway != nil && before.origin != upstream.origin
-            guard isMoved || before.listening != upstream.listening else { continue }
-            // A gateway is bound to the origin it was opened for.
-            configuration.upstreams[index].origin = before.origin
-            let bodies = upstream.gatewaySettings?.rewriteBodies ?? []
-            configuration.upstreams[index].gatewaySettings = before.gatewaySettings
-            configuration.upstreams[index].gatewaySettings?.rewriteBodies = bodies
-            waiting.append("upstreams.\(upstream.name).\(isMoved ? "origin" : "gateway")")
-        }
-        let kept = Set(new.upstreams.map(\.name))
-        waiting += old.upstreams.filter { !kept.contains($0.name) && $0.gateway != nil }.map { "upstreams.\($0.name).gateway" }
     }
 
-    /// Applies a configuration to a running engine and logs what waits for a restart. Throws if one of its files cannot be used.
-    static func perform(on engine: Engine, to new: Configuration, logger: Logger) throws -> ReloadOutcome {
+    /// Applies a configuration to a running server and logs what waits for a restart. Throws if one of its files cannot be used, or a
+    /// gateway cannot be opened; then nothing is changed.
+    static func perform(
+        on engine: Engine, listeners: Listeners, contexts: LeafContexts, to new: Configuration, logger: Logger
+    ) async throws -> ReloadOutcome {
         try Server.checkFiles(of: new)
         let reload = Reload(from: engine.configuration, to: new)
+        if reload.configuration.needsAuthority { try contexts.prepare() }
+        let gateways = try await listeners.prepare(for: reload.configuration.upstreams)
         engine.reconfigure(reload.configuration)
+        await listeners.follow(gateways)
+        listeners.take(reload.configuration.proxy)
+        engine.data.take(limitsOf: reload.configuration.storage)
+        await engine.cache.take(limitsOf: reload.configuration.storage)
         LogOutput.standardError.format = new.log.format
         logger.notice("configuration reloaded")
         for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
@@ -56,8 +51,9 @@ struct Reload: Hashable, Sendable {
     private static func needsRestart(_ path: String) -> Bool {
         let parts = path.split(separator: ".")
         switch parts.first {
-        case "proxy": return path != "proxy.no_proxy"
-        case "admin", "network", "outbox", "storage": return true
+        case "proxy": return !["no_proxy", "timeouts", "limits"].contains(parts[1]) || path == "proxy.limits.exchanges"
+        case "storage": return ["cache_dir", "state_dir", "memory_limit", "encrypt", "key_file"].contains(parts[1])
+        case "admin", "network", "outbox": return true
         // The store applies an added or removed category only after a restart.
         case "categories": return parts.count == 2 || ["guarantee", "share", "weight"].contains(parts.last ?? "")
         default: return false
@@ -70,14 +66,5 @@ struct Reload: Hashable, Sendable {
         guard case .map(let old)? = a, case .map(let new)? = b else { return [path] }
         let names = old.map(\.name) + new.map(\.name).filter { name in !old.contains { $0.name == name } }
         return names.flatMap { changed(from: a?[$0], to: b?[$0], at: path.isEmpty ? $0 : "\(path).\($0)") }
-    }
-}
-
-extension Upstream {
-    /// The settings of its gateway that are fixed at the start.
-    fileprivate var listening: GatewaySettings? {
-        var settings = gatewaySettings
-        settings?.rewriteBodies = []
-        return settings
     }
 }

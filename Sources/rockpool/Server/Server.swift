@@ -15,7 +15,7 @@ struct Server: Sendable {
     let listeners: Listeners
     let cleaner: Cleaner
     /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
-    let reload: @Sendable () throws -> ReloadOutcome
+    let reload: @Sendable () async throws -> ReloadOutcome
     private let replayer: Replayer
     /// Nil without a fleet.
     private let feed: FleetFeed?
@@ -78,17 +78,29 @@ struct Server: Sendable {
         let announcer = Announcer(engine: engine, local: NoticeCommands())
         let record = ReloadRecord(now: WallClock.now())
         let places = ConfigurationPlaces(loaded.places)
-        let reload: @Sendable () throws -> ReloadOutcome = {
-            try record.during(now: WallClock.now()) { try places.follow(load()) { try Reload.perform(on: engine, to: $0, logger: logger) } }
+        let turns = ReloadTurns()
+        let reload: @Sendable () async throws -> ReloadOutcome = {
+            try await turns.take {
+                try await record.during(now: WallClock.now()) {
+                    try await places.follow(load()) {
+                        try await Reload.perform(on: engine, listeners: listeners, contexts: contexts, to: $0, logger: logger)
+                    }
+                }
+            }
         }
         var facts = Self.facts(of: loaded, places: places, engine: engine, listeners: listeners)
         facts.authorityExpiry = { (try? authority.load())?.notAfter }
         (facts.lastReload, facts.reload) = ({ record.last }, reload)
+        facts.declare = {
+            [file = loaded.file ?? Directories.userFile(environment: ProcessInfo.processInfo.environment)] declaration
+                throws(UpstreamDeclaration.Refusal) in
+            try await declaration.added(to: file, of: engine, listeners: listeners, reload: reload)
+        }
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin,
             socketPath: configuration.socketPath, token: token, startedAt: WallClock.now(),
-            doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
+            doors: ClientEndpoints(proxy: listeners.proxy, gateways: { listeners.gateways }, certificatePath: authority.certificatePath),
             facts: facts, timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors,
             logger: logger,
             onBound: { address in
@@ -111,6 +123,7 @@ struct Server: Sendable {
         let storage = loaded.configuration.storage
         var facts = ServerFacts()
         facts.version = Version.number
+        facts.documentation = DocumentationPages(besides: DocsCommand.program)
         facts.configFile = loaded.file
         (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
         facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }

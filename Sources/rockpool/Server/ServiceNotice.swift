@@ -40,9 +40,9 @@ struct ServiceNotice: Sendable {
     }
 
     /// Notifies the service manager around a reload; `Type=notify-reload` requires its start time.
-    func reloading(_ body: () -> Void) {
+    func reloading(_ body: () async -> Void) async {
         send(state: "RELOADING=1\nMONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1000)")
-        body()
+        await body()
         send(state: "READY=1")
     }
 }

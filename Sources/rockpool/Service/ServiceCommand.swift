@@ -1,6 +1,7 @@
 // `rockpool service`: the server as a service of the current user, run by systemd (docs/reference/cli.md#service).
 import ArgumentParser
 import Foundation
+import RockpoolCore
 
 struct ServiceCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,6 +28,9 @@ struct ServiceCommand: AsyncParsableCommand {
             var arguments = isDefault ? [] : ["--config", file.map { URL(fileURLWithPath: $0).path } ?? ""]
             if let stateDir = common.stateDir { arguments += ["--state-dir", URL(fileURLWithPath: stateDir).path] }
             if let socket = common.socket { arguments += ["--socket", URL(fileURLWithPath: socket).path] }
+            if !unit.isInstalled, let other = OtherServer(at: try common.load().configuration.admin.listen) {
+                throw CommandFailure(.failed, "nothing is installed. \(other.greeting): rockpool add https://api.example.com".inOneLine)
+            }
             try unit.install(arguments: arguments)
             Display.output.print("installed \(unit.file); rockpool runs now and at each login".inOneLine)
             Display.output.print("to run it without a login: loginctl enable-linger")

@@ -17,6 +17,8 @@ struct UserUnit {
         program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/usr/bin/rockpool"
     }
 
+    var isInstalled: Bool { access(file, F_OK) == 0 }
+
     /// Writes the unit and starts it, now and at each login. `arguments` are those of `serve`.
     func install(arguments: [String]) throws {
         // Fails if the user has no manager that runs; then nothing is written.
@@ -31,7 +33,7 @@ struct UserUnit {
 
     /// Stops the service and removes the unit.
     func uninstall() throws {
-        guard access(file, F_OK) == 0 else { throw CommandFailure(.failed, "\(file) does not exist: the service is not installed") }
+        guard isInstalled else { throw CommandFailure(.failed, "\(file) does not exist: the service is not installed") }
         try systemctl.perform(["--user", "disable", "--now", "rockpool.service"])
         try FileManager.default.removeItem(atPath: file)
         try systemctl.perform(["--user", "daemon-reload"])
@@ -48,7 +50,7 @@ struct UserUnit {
         [Service]
         Type=notify
         ExecStart=\(([program, "serve"] + arguments).map(quoted).joined(separator: " "))
-        ExecReload=/bin/kill -HUP $MAINPID
+        ExecReload=\(([program, "reload"] + arguments).map(quoted).joined(separator: " "))
         Restart=on-failure
         RestartSec=1
         RestartPreventExitStatus=64 78

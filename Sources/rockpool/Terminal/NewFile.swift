@@ -63,7 +63,7 @@ extension CommandFailure {
     }
 
     /// The failure of the last system call on a file.
-    fileprivate static func cannotWrite(to path: String) -> CommandFailure {
+    static func cannotWrite(to path: String) -> CommandFailure {
         CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
     }
 }

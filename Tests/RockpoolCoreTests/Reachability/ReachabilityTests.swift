@@ -108,6 +108,7 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
 
     @Test func probesBackOffWhileSomethingWaits() {
         var machine = Reachability(now: at(0))
+        _ = machine.record(.answered, now: at(0))
         #expect(!machine.probeDue(now: at(99_999), somethingWaits: true))
         _ = machine.record(.failed(.refused), now: at(0))
         #expect(machine.nextProbeAt(somethingWaits: false) == nil)
@@ -126,8 +127,25 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.nextProbeAt(somethingWaits: true) == at(delay))
     }
 
+    /// What nobody has asked anything is asked by a probe, once; what it is before that is not called online.
+    @Test func whatWasNeverTriedIsNotOnline() {
+        var machine = Reachability(now: at(0))
+        #expect(machine.shownState == .untried && machine.isReachable && machine.permits(now: at(0)) == .go)
+        #expect(machine.nextProbeAt(somethingWaits: false) == at(2000))
+        _ = machine.record(.probeUndecided, now: at(2000))
+        #expect(machine.shownState == .untried && machine.nextProbeAt(somethingWaits: false) == at(32_000))
+        _ = machine.record(.mode(.offline), now: at(2500))
+        #expect(machine.shownState == .offline && machine.nextProbeAt(somethingWaits: true) == nil)
+        _ = machine.record(.mode(.auto), now: at(2600))
+        var other = machine
+        _ = machine.record(.answered, now: at(3000))
+        #expect(machine.shownState == .online && machine.since == at(3000) && machine.nextProbeAt(somethingWaits: false) == nil)
+        #expect(other.record(.probeFailed(.dns), now: at(3000)) == .became(.offline, was: .online) && other.shownState == .offline)
+    }
+
     @Test func declaredProbesRunAtTheirInterval() {
         var machine = Reachability(probeInterval: .seconds(10), now: at(0))
+        _ = machine.record(.answered, now: at(0))
         #expect(machine.nextProbeAt(somethingWaits: true) == at(10_000))
         _ = machine.record(.answered, now: at(4000))
         #expect(machine.nextProbeAt(somethingWaits: false) == at(14_000), "a response counts like a probe")

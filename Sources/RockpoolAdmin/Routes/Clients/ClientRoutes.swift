@@ -44,7 +44,7 @@ struct ClientRoutes {
     }
 
     private var document: JSONValue {
-        let gateways = doors.gateways.sorted { $0.key < $1.key }.map { ($0.key, JSONValue.string($0.value)) }
+        let gateways = doors.gateways().sorted { $0.key < $1.key }.map { ($0.key, JSONValue.string($0.value)) }
         let hasAuthority = FileManager.default.fileExists(atPath: doors.certificatePath)
         return [
             "proxy": .string(doors.proxy),

@@ -9,7 +9,7 @@ struct RequestQuery {
     ]
     /// The verdicts of exchanges, then the states of queued writes that are recorded.
     static let verdicts =
-        Trace.Verdict.allCases.map(\.rawValue)
+        Trace.Verdict.allCases.map(\.rawValue) + [TunnelRecord.verdict]
         + [OperationState.delivered, .dead, .conflicted, .uncertain, .parked].map(\.rawValue)
 
     var filter = ExchangeFilter()

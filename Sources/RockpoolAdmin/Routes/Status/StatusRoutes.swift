@@ -11,6 +11,7 @@ struct StatusRoutes {
     let data: DataStore
     let active: ActiveConfiguration
     let reachability: ReachabilityTable
+    let refusedWrites: RefusedWrites
     let feed: EventFeed
     let now: @Sendable () -> Timestamp
     let facts: ServerFacts
@@ -27,11 +28,17 @@ struct StatusRoutes {
     private func readiness() async throws -> Response {
         _ = try await data.counts()
         let (cache, data) = (self.cache.trouble, self.data.trouble)
-        let body: JSONValue = [
-            "ready": .bool(data == nil), "cache": .string(cache?.fault.rawValue ?? "ok"), "data": .string(data?.fault.rawValue ?? "ok"),
-            "detail": .optional(data?.detail ?? cache?.detail),
+        let (disk, absence) = (self.data.diskTrouble, self.data.fleet?.absence)
+        // A node that may keep writes of its own until the database is back takes them.
+        let isAlone = absence != nil && active.configuration.outbox.whenUnreachable == .refuse
+        let isReady = data == nil && disk == nil && !isAlone
+        var body: JSONValue = [
+            "ready": .bool(isReady), "cache": .string(cache?.fault.rawValue ?? "ok"),
+            "data": .string(data?.fault.rawValue ?? (disk == nil ? "ok" : StorageHealth.Fault.full.rawValue)),
+            "detail": .optional(data?.detail ?? disk ?? absence ?? cache?.detail),
         ]
-        return .json(body, status: data == nil ? .ok : .serviceUnavailable)
+        if self.data.fleet != nil { body["fleet"] = .string(absence == nil ? "ok" : "away") }
+        return .json(body, status: isReady ? .ok : .serviceUnavailable)
     }
 
     private func status() async throws -> JSONValue {
@@ -48,6 +55,7 @@ struct StatusRoutes {
             "failed": .integer(counts[.dead, default: 0]),
             "lastFailed": try await lastFailed(of: counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "refused": .optional(refusedWrites.words(now: now())),
             "storage": .optional(
                 try await StorageWarning.words(cache: cache, data: data, minFree: active.configuration.storage.minFree)),
             "version": .string(facts.version),
@@ -93,7 +101,7 @@ struct StatusRoutes {
             "name": .string(upstream.name),
             "origin": .string(upstream.origin.url),
             "mode": .string((own == .auto ? reachability.mode : own).rawValue),
-            "reachability": .string((machine?.shownState ?? .online).rawValue),
+            "reachability": .string((machine?.shownState ?? .untried).rawValue),
             "since": .time(machine?.since),
             "lastError": .optional(machine?.lastError),
             "bandwidth": .optional(reachability.bandwidth(of: upstream.name, now: now())?.rawValue),

@@ -18,7 +18,7 @@ enum StorageWarning {
         let room = try await cache.usage()
         if room.freeDiskBytes < minFree.bytes {
             return
-                "the disk has \(ByteCount(room.freeDiskBytes).rounded) free, less than storage.min_free: rockpool storage-cleanup --aggressive"
+                "the disk has \(ByteCount(room.freeDiskBytes).rounded) free, less than storage.min_free: rockpool storage-cleanup --dry-run says what could go"
         }
         if let trouble = cache.trouble { return "the cache is \(trouble.fault.rawValue): \(trouble.detail); see rockpool doctor" }
         return nil

@@ -27,6 +27,8 @@ package final class OutboxNotifier: Sendable {
     private let log: OutboxLog
     /// What became of operations since the start.
     package let measures = OutboxMeasures()
+    /// Writes for which there was no room.
+    package let refusedWrites = RefusedWrites()
     /// Upstreams that demand a pause.
     let pauses = UpstreamPauses()
     /// The number of published states.

@@ -10,7 +10,7 @@ package enum ListenerRole: Sendable {
     /// Any target, named by the address of a redirected connection, and by `Host`.
     case transparent
     /// One or several declared upstreams.
-    case gateway(GatewayListener)
+    case gateway(GatewayDoor)
     /// The origin of a decrypted tunnel.
     case intercepted(OriginAddress)
 }

@@ -23,7 +23,9 @@ extension TargetResolution {
     /// - Parameter host: the value of `Host`, if the request gate has parsed it; nil to parse it.
     func passage(of target: RequestTarget, fields: HTTPFields, host: Authority? = nil) -> GatewayPassage? {
         let name = HostName(fields: fields, parsed: host)
-        guard case .gateway(let gateway) = role, let entrance = try? entrance(to: target, name: name, of: gateway) else { return nil }
+        guard case .gateway(let door) = role, case let gateway = door.listener,
+            let entrance = try? entrance(to: target, name: name, of: gateway)
+        else { return nil }
         let used: OriginAddress
         if case .absolute(let origin, _) = target {
             used = origin
@@ -38,7 +40,7 @@ extension TargetResolution {
 
     /// True if a certificate for `host` may be shown on this listener, besides that for its own address.
     func names(_ host: String) -> Bool {
-        if case .gateway(let gateway) = role { gateway.names(host) } else { false }
+        if case .gateway(let door) = role { door.listener.names(host) } else { false }
     }
 }
 

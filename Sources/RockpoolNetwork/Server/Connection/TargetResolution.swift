@@ -14,7 +14,8 @@ struct TargetResolution: Sendable {
 
     /// True if every request leads to the origin that it names, or to one and the same, with its path unchanged.
     var keepsPath: Bool {
-        guard case .gateway(let gateway) = role else { return true }
+        guard case .gateway(let door) = role else { return true }
+        let gateway = door.listener
         return gateway.upstreams.count == 1 && gateway.upstreams.allSatisfy { $0.gatewaySettings?.path ?? "" == "" }
     }
 
@@ -25,7 +26,7 @@ struct TargetResolution: Sendable {
         return switch role {
         case .proxy, .socks: try throughProxy(target, name: name)
         case .transparent: try byHost(target, name: name)
-        case .gateway(let gateway): try throughGateway(target, name: name, gateway: gateway)
+        case .gateway(let door): try throughGateway(target, name: name, gateway: door.listener)
         case .intercepted(let origin): try throughTunnel(target, name: name, origin: origin)
         }
     }

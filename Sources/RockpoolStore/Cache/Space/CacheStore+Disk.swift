@@ -1,7 +1,7 @@
 // Adapts the cache limit to the free disk space at the start and while running: other programs use the same disk (docs/storage.md#ledger).
 import GRDB
 import Logging
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
@@ -13,6 +13,13 @@ extension CacheStore {
             configured: settings.cacheLimit.bytes, used: bodies + files, free: FreeSpace.bytes(at: directory),
             minFree: settings.minFree.bytes)
         return ByteCount(bound.limit)
+    }
+
+    /// Takes the limits of other settings, and evicts what exceeds them.
+    package func take(limitsOf new: StorageSettings) async {
+        settingsInForce.withLock { $0 = $0.taking(limitsOf: new) }
+        counters.withLock { $0.nextBinding = .distantPast }
+        await bindWhenDue()
     }
 
     /// Measures the disk at most once a second, off the caller's thread.

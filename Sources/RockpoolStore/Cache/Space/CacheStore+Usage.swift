@@ -1,7 +1,7 @@
 // Usage figures of the cache, and pinning (docs/reference/admin-api.md#storage).
 import GRDB
 import Logging
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
@@ -39,6 +39,25 @@ extension CacheStore {
     }
 
     /// Maximum bytes of all pinned entries together.
+    /// Returns the bytes that a cleanup could free, by category: of what is past its offline window, and of what is stale and not kept for
+    /// offline use. What is pinned is not among them.
+    package func reclaimable(now: Timestamp) async throws -> [String: Int64] {
+        let kept = categories.filter { $0.name == CacheCategory.critical.name || $0.offlineWindow == .forever }.map(\.name)
+        let marks = kept.map { _ in "?" }.joined(separator: ", ")
+        return try await database.pool.read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT category, sum(bytes) FROM entry
+                    WHERE pinned = 0 AND (kept_until < ? OR fresh_until < ? AND category NOT IN (\(marks))) GROUP BY category
+                    """, arguments: [now.milliseconds, now.milliseconds] + StatementArguments(kept))
+            return try rows.reduce(into: [:]) { found, row in
+                var columns = RowReader(row)
+                found[try columns.next()] = try columns.next()
+            }
+        }
+    }
+
     private var pinCap: Int64 { settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100 }
 
     /// True if the replacement of a pinned variant may be pinned too: the cap applies to entries that grow as it does to new ones.

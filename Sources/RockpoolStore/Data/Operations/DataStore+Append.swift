@@ -4,6 +4,7 @@ import FoundationEssentials
 import GRDB
 import HTTPTypes
 package import RockpoolCore
+import Synchronization
 
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
@@ -116,6 +117,15 @@ extension DataStore {
 
     /// Returns the maximum bytes of the operations of a share.
     func size(of share: OutboxShare) -> Int64 { share.bytes(of: usableBytes, settings: settings) }
+
+    /// Takes the limits of other settings. Below what is used, nothing more is queued.
+    package func take(limitsOf new: StorageSettings) {
+        let settings = settingsInForce.withLock { settings in
+            settings = settings.taking(limitsOf: new)
+            return settings
+        }
+        _ = footprint.bind(to: DiskBound(limit: Self.limit(settings).bytes, reason: .configured))
+    }
 
     /// The bytes of `storage.data_limit` that operations can take: without the log's budget, the reserve, the files of an empty store, and an
     /// eighth of the rest for pages that are not full. Of a limit of 8 MB they are less than half.

@@ -8,7 +8,8 @@ extension CacheStore {
     /// Runs the cleanup steps of the cache. A dry run takes the same decisions and stops before each change; both write the recency kept in
     /// memory into the rows, as any eviction does. Errors are in the report's `errors`.
     package func cleanup(
-        _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, watch: @escaping CleanupWatch = { _ in }
+        _ options: CleanupOptions, settings: CleanupSettings, hold: CleanupHold = CleanupHold(), now: Timestamp,
+        watch: @escaping CleanupWatch = { _ in }
     ) async -> CleanupReport {
         let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry, watch: watch)
         await sweep.withLock(\.self)?.value
@@ -18,7 +19,7 @@ extension CacheStore {
         }
         await run.attempt(.recency) { try await writeBackRecency() }
         var entries = EntryCleanup(
-            reader: database.pool, categories: categories, limit: self.settings.cacheLimit.bytes, settings: settings, now: now,
+            reader: database.pool, categories: categories, limit: self.settings.cacheLimit.bytes, settings: settings, hold: hold, now: now,
             deeds: options.dryRun ? nil : deeds)
         let bodies = bodies
         let orphans = OrphanCleanup(

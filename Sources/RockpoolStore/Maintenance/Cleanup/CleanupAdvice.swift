@@ -13,9 +13,18 @@ enum CleanupAdvice {
         if notDue >= leastBytes, let (name, bytes) = report.kept.notDue.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }) {
             let how =
                 name == CacheCategory.assets.name && !report.aggressive
-                ? "rockpool storage-cleanup --aggressive removes those that are not pinned"
+                ? "rockpool storage-cleanup --aggressive --category \(name) removes those that are not pinned"
                 : "rockpool cache purge --category \(name) removes all of them, and they cannot be read offline then"
             parts.append((bytes, "most: \(ByteCount(bytes).rounded) of the category \(name): \(how)"))
+        }
+        for (origin, count) in report.held.sorted(by: { $0.key < $1.key }) where count.entries > 0 {
+            let words =
+                "\(count.entries) offline \(count.entries == 1 ? "copy" : "copies") of \(origin) (\(ByteCount(count.bytes).rounded))"
+            parts.append(
+                (
+                    count.bytes,
+                    "\(words) \(count.entries == 1 ? "stays" : "stay"): it is away, or writes that wait name them; with --yes they go, and cannot be read then"
+                ))
         }
         if pinned >= leastBytes {
             parts.append(

@@ -10,20 +10,45 @@ package struct CleanupOptions: Hashable, Sendable, Codable {
     /// Compacts even when few pages are free.
     package var vacuum: Bool
 
+    /// Also removes offline copies that are held: those of upstreams that are away, and those that waiting writes name.
+    package var includesHeld: Bool
+    /// Lists each removed entry.
+    package var lists: Bool
     /// Only cache entries of this category.
     package var category: String?
     /// Only cache entries that were not used for this long.
     package var olderThan: TimeSpan?
 
     package init(
-        aggressive: Bool = false, dryRun: Bool = false, vacuum: Bool = false, category: String? = nil, olderThan: TimeSpan? = nil
+        aggressive: Bool = false, dryRun: Bool = false, vacuum: Bool = false, includesHeld: Bool = false, lists: Bool = false,
+        category: String? = nil, olderThan: TimeSpan? = nil
     ) {
         self.aggressive = aggressive
         self.dryRun = dryRun
         self.vacuum = vacuum
+        self.includesHeld = includesHeld
+        self.lists = lists
         self.category = category
         self.olderThan = olderThan
     }
+}
+
+/// What a cleanup leaves alone although it would go by its age: offline copies that one lives on.
+package struct CleanupHold: Hashable, Sendable {
+    /// The origins of upstreams that are away.
+    package var origins: [String]
+    /// The URLs that waiting writes name.
+    package var urls: [String]
+
+    package init(origins: [String] = [], urls: [String] = []) { (self.origins, self.urls) = (origins, urls) }
+}
+
+/// One removed entry.
+package struct CleanedEntry: Hashable, Sendable, Codable {
+    package let key: String
+    package let category: String
+    package let bytes: Int64
+    package let reason: String
 }
 
 /// The report of one run. Each store fills its part; `merged` combines them.
@@ -33,7 +58,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         package var entries = 0
         package var bytes: Int64 = 0
         package var byCategory: [String: RemovalCount] = [:]
-        /// The reason of removal: `expired`, `assets`; of keeping: `pinned`, `notDue`.
+        /// The reason of removal: `expired` (past its offline window), `stale, offline copy`, `assets`; of keeping: `pinned`, `held`, `notDue`.
         package var byReason: [String: RemovalCount] = [:]
         /// Bytes of the reason `notDue` by category; not part of the JSON.
         var notDue: [String: Int64] = [:]
@@ -91,6 +116,10 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     /// Duration of the run.
     package var seconds: Double
     package var removed = Entries()
+    /// The removed entries, at most `listLimit`; nil if no list was asked for.
+    package var list: [CleanedEntry]?
+    /// Offline copies that are kept because their upstream is away, by its origin, or because a waiting write names them.
+    package var held: [String: RemovalCount] = [:]
     package var kept = Entries()
     package var operations = Operations()
     /// Temporaries, files without rows, rows without files.
@@ -106,7 +135,11 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     /// What would free the most, and why nothing more is removed, one sentence each.
     package var advice: [String] = []
 
+    /// The most entries of `list`.
+    package static let listLimit = 10_000
+
     package init(_ options: CleanupOptions, startedAt: Timestamp) {
+        list = options.lists ? [] : nil
         dryRun = options.dryRun
         aggressive = options.aggressive
         self.startedAt = RFC3339.format(startedAt)
@@ -119,6 +152,8 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.seconds += other.seconds
         sum.removed = removed + other.removed
         sum.kept = kept + other.kept
+        sum.list = list.map { $0 + (other.list ?? []) }
+        sum.held = held.merging(other.held) { $0 + $1 }
         sum.operations.purged += other.operations.purged
         sum.operations.kept += other.operations.kept
         sum.operations.warned += other.operations.warned

@@ -39,7 +39,11 @@ final class CleanupRun: Sendable {
     func took(_ rows: [EvictionCandidate], as reason: String) {
         freeRows(rows.reduce(0) { $0 + $1.inlineBytes })
         note { report in
-            for row in rows { report.removed.add(RemovalCount(entries: 1, bytes: row.bytes), of: row.category, as: reason) }
+            for row in rows {
+                report.removed.add(RemovalCount(entries: 1, bytes: row.bytes), of: row.category, as: reason)
+                guard let count = report.list?.count, count < CleanupReport.listLimit else { continue }
+                report.list?.append(CleanedEntry(key: row.key, category: row.category, bytes: row.bytes, reason: reason))
+            }
         }
         tell()
     }

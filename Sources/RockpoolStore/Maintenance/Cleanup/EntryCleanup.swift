@@ -20,6 +20,7 @@ struct EntryCleanup: Sendable {
     /// Configured bytes of the cache.
     let limit: Int64
     let settings: CleanupSettings
+    let hold: CleanupHold
     let now: Timestamp
     /// nil in a dry run.
     let deeds: CleanupDeeds?
@@ -29,13 +30,13 @@ struct EntryCleanup: Sendable {
     private var lost: [Holding: RemovalCount] = [:]
 
     init(
-        reader: any DatabaseReader, categories: [CacheCategory], limit: Int64, settings: CleanupSettings, now: Timestamp,
-        deeds: CleanupDeeds?
+        reader: any DatabaseReader, categories: [CacheCategory], limit: Int64, settings: CleanupSettings, hold: CleanupHold = CleanupHold(),
+        now: Timestamp, deeds: CleanupDeeds?
     ) {
         self.reader = reader
         self.categories = categories
         self.limit = limit
-        self.settings = settings
+        (self.settings, self.hold) = (settings, hold)
         self.now = now
         self.deeds = deeds
     }
@@ -67,6 +68,7 @@ struct EntryCleanup: Sendable {
         await run.attempt(.orphans) { try await orphans.take(&self, run: run) }
         await run.attempt(.temporaries) { try await orphans.takeTemporaries(run) }
         await run.attempt(.kept) {
+            try await countHeld(run)
             try await countKept(run)
             if deeds == nil { run.freeFiles(try await takenFileBytes()) }
         }
@@ -86,14 +88,14 @@ struct EntryCleanup: Sendable {
         let marks = kept.map { _ in "?" }.joined(separator: ", ")
         let unused =
             RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
-            && RowCondition("category NOT IN (\(marks))", StatementArguments(kept))
+            && RowCondition("category NOT IN (\(marks))", StatementArguments(kept)) && !held(run.options)
         let asked = asked(run.options)
         defer { taken = taken || ((pastWindow || unused) && asked) }
         try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run: run)
         let names = try await reader.read { try String.fetchAll($0, sql: "SELECT category FROM usage WHERE entries > 0 ORDER BY category") }
         for name in names where !kept.contains(name) {
             let within = RowCondition("pinned = 0 AND category = ? AND used_at < ?", [name, unusedBefore])
-            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run: run)
+            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "stale, offline copy", run: run)
         }
     }
 
@@ -105,7 +107,7 @@ struct EntryCleanup: Sendable {
         let evictable = try await left(run)[Holding(category: name, isPinned: false)]?.bytes ?? 0
         let over = run.options.aggressive && !keptCategories.contains(name) ? Int64.max : evictable - limit.percent(share)
         let within = RowCondition("pinned = 0 AND category = ?", [name])
-        let goes = asked(run.options) && !taken
+        let goes = asked(run.options) && !held(run.options) && !taken
         let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run: run)
         guard let last else { return }
         let upTo = RowCondition("(used_at, id) <= (?, ?)", [last.usedAt.milliseconds, last.id])
@@ -149,6 +151,36 @@ struct EntryCleanup: Sendable {
                 """
             return try Int64.fetchOne(db, sql: sql, arguments: taken.arguments) ?? 0
         }
+    }
+
+    /// The condition for offline copies that stay although they are stale, or assets over their share.
+    private func held(_ options: CleanupOptions) -> RowCondition {
+        guard !options.includesHeld else { return .never }
+        var condition = RowCondition.never
+        for (column, texts) in [("origin", hold.origins), ("url", hold.urls)] where !texts.isEmpty {
+            let marks = texts.map { _ in "?" }.joined(separator: ", ")
+            condition = condition || RowCondition("\(column) IN (\(marks))", StatementArguments(texts))
+        }
+        return RowCondition("pinned = 0 AND kept_until >= ?", [now.milliseconds]) && condition
+    }
+
+    /// Counts the offline copies that only the hold has kept, by their origins.
+    private func countHeld(_ run: CleanupRun) async throws {
+        guard run.options.aggressive, !run.options.includesHeld, !(hold.origins.isEmpty && hold.urls.isEmpty) else { return }
+        let condition =
+            held(run.options) && asked(run.options) && RowCondition("(fresh_until < ? OR category = ?)", [now.milliseconds, "assets"])
+            && RowCondition(
+                "category NOT IN (\(keptCategories.map { _ in "?" }.joined(separator: ", ")))", StatementArguments(keptCategories))
+        let found = try await reader.read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT origin, count(*), sum(bytes) FROM entry WHERE \(condition.sql) GROUP BY origin",
+                arguments: condition.arguments
+            ).map { row in
+                var columns = RowReader(row)
+                return (try columns.next(String.self), RemovalCount(entries: try columns.next(), bytes: try columns.next()))
+            }
+        }
+        run.note { $0.held = Dictionary(found) { $0 + $1 } }
     }
 
     /// Returns the condition of `--category` and `--older-than`, which restricts every removal.

@@ -8,8 +8,7 @@ extension CacheStore {
     /// Returns the report that `cleanup` would produce, by the same walk; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
         _ directory: String, settings: StorageSettings, categories: [CacheCategory], options: CleanupOptions,
-        cleanup: CleanupSettings,
-        now: Timestamp
+        cleanup: CleanupSettings, hold: CleanupHold = CleanupHold(), now: Timestamp
     ) async -> CleanupReport {
         var options = options
         options.dryRun = true
@@ -23,7 +22,8 @@ extension CacheStore {
             try await StoppedDatabase.read("\(directory)/cache.sqlite", identity: CacheSchema.identity) { database in
                 guard let database else { return }
                 var entries = EntryCleanup(
-                    reader: database, categories: categories, limit: settings.cacheLimit.bytes, settings: cleanup, now: now, deeds: nil)
+                    reader: database, categories: categories, limit: settings.cacheLimit.bytes, settings: cleanup, hold: hold, now: now,
+                    deeds: nil)
                 let orphans = OrphanCleanup(
                     directory: directory, reader: database, lanes: lanes, deeds: nil, isAwaited: { _ in false }, spools: { [] })
                 await entries.clean(orphans, run: run)

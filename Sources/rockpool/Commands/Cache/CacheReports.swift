@@ -124,10 +124,20 @@ struct ExplanationReport: TabularReport, Equatable {
         var text: String { "\(event)\(reason.map { " (\($0))" } ?? ""), \(at)" }
     }
 
+    /// The line of configuration that would give a lifetime, where the API names none.
+    private var longer: String? {
+        guard let arithmetic, ["heuristic", "none"].contains(arithmetic.source), let start = url.firstRange(of: "://")?.upperBound else {
+            return nil
+        }
+        let path = url[start...].firstIndex(of: "/").map { url[$0...].prefix { $0 != "?" } } ?? "/"
+        let name = category ?? "important"
+        return "the API names no lifetime; in routes of the upstream: { match: \"\(path)\", category: \(name) } gives it the ttl of \(name)"
+    }
+
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
             ("url", .init(url)), ("decision", .init("\(decision) (\(reason))", .heading)), ("because", .init(why)), ("then", .init(next)),
-            ("freshness", arithmetic.map { .init($0.text) }), ("variants", "\(variants.count)"),
+            ("freshness", arithmetic.map { .init($0.text) }), ("longer", longer.map { .init($0) }), ("variants", "\(variants.count)"),
             ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(partition)),
             ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
             ("upstream", .init(reachability, StatusReport.colour(of: reachability))),

@@ -1,0 +1,131 @@
+// A configuration file with one upstream more (docs/reference/cli.md#add). All other lines stay as they are, comments too.
+import Foundation
+import RockpoolCore
+
+/// The text of a configuration, to which upstreams are added.
+struct ConfigurationEdit {
+    let file: String
+    /// The text before.
+    let text: String
+
+    init(text: String, named file: String) { (self.file, self.text) = (file, text) }
+
+    /// Reads the file; a file that is not there is empty.
+    init(file: String) throws(CommandFailure) {
+        self.file = file
+        guard access(file, F_OK) == 0 else {
+            text = ""
+            return
+        }
+        guard let data = FileManager.default.contents(atPath: file), let text = String(data: data, encoding: .utf8) else {
+            throw CommandFailure(.failed, "\(file) cannot be read: \(String(cString: strerror(errno)))".inOneLine)
+        }
+        self.text = text
+    }
+
+    /// Returns the text with another upstream.
+    /// - Parameter lines: the upstream as an entry of a list, in the column of its dash.
+    /// - Throws: a failure if the file has no place for lines, or would not mean what it did and the upstream beside it.
+    func adding(_ lines: [String]) throws -> String {
+        let declared = try Self.read((["upstreams:"] + lines).joined(separator: "\n"), named: file)
+        var meant = try Self.read(text, named: file)
+        meant.upstreams += declared.upstreams
+        let edited = try inserting(lines)
+        guard try Self.read(edited, named: file) == meant else {
+            throw CommandFailure(.failed, "\(file) would not mean what is meant with these lines; nothing is changed".inOneLine)
+        }
+        return edited
+    }
+
+    /// The lines that are new in `edited`, for people.
+    func added(in edited: String) -> [String] {
+        let difference = Self.lines(of: edited).difference(from: Self.lines(of: text))
+        return difference.insertions.compactMap { if case .insert(_, let line, _) = $0, !line.isEmpty { line } else { nil } }
+    }
+
+    private static func read(_ text: String, named file: String) throws(ConfigurationError) -> Configuration {
+        try ConfigurationSources(file: file, environment: [:]).load(yaml: text, named: file).configuration
+    }
+
+    private static func lines(of text: String) -> [String] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }.map(String.init)
+    }
+
+    /// What ends the lines of the file.
+    private var lineEnd: String { text.contains("\r\n") ? "\r\n" : "\n" }
+
+    private func inserting(_ entry: [String]) throws(CommandFailure) -> String {
+        var lines = Self.lines(of: text)
+        while lines.last?.isEmpty == true { lines.removeLast() }
+        if lines.first(where: { !Self.isBlank($0) })?.drop(while: { $0 == " " }).hasPrefix("{") == true { throw .inOneLine(file) }
+        guard let key = lines.firstIndex(where: { $0.hasPrefix("upstreams:") }) else {
+            return (lines + ["upstreams:"] + Self.indented(entry, by: 2) + [""]).joined(separator: lineEnd)
+        }
+        let value = lines[key].dropFirst("upstreams:".count).prefix { $0 != "#" }.filter { $0 != " " }
+        guard ["", "[]", "null", "~"].contains(value) else { throw .inOneLine(file) }
+        var (end, column) = (key + 1, 2)
+        if value.isEmpty, let first = lines[end...].firstIndex(where: { !Self.isBlank($0) }),
+            lines[first].drop(while: { $0 == " " }).hasPrefix("- ")
+        {
+            column = Self.indentation(lines[first])
+            end = first + 1
+            while end < lines.count, Self.isBlank(lines[end]) || Self.goesOn(lines[end], column: column) { end += 1 }
+            while Self.isBlank(lines[end - 1]) { end -= 1 }
+        } else if let comment = lines[key].firstIndex(of: "#") {
+            lines[key] = "upstreams:  " + lines[key][comment...]
+        } else {
+            lines[key] = "upstreams:"
+        }
+        lines.insert(contentsOf: Self.indented(entry, by: column), at: end)
+        return (lines + [""]).joined(separator: lineEnd)
+    }
+
+    private static func goesOn(_ line: String, column: Int) -> Bool {
+        indentation(line) > column || indentation(line) == column && line.dropFirst(column).hasPrefix("-")
+    }
+
+    private static func isBlank(_ line: String) -> Bool {
+        let rest = line.drop { $0 == " " || $0 == "\t" }
+        return rest.isEmpty || rest.hasPrefix("#")
+    }
+
+    private static func indented(_ lines: [String], by columns: Int) -> [String] {
+        lines.map { $0.isEmpty ? $0 : String(repeating: " ", count: columns) + $0 }
+    }
+
+    private static func indentation(_ line: String) -> Int { line.prefix { $0 == " " }.count }
+}
+
+extension ConfigurationEdit {
+    /// Puts a text in the place of the file, which keeps its owner and its mode; whole, or not at all.
+    func write(_ text: String) throws(CommandFailure) {
+        let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        let before = try? FileManager.default.attributesOfItem(atPath: target)
+        if before == nil {
+            try? FileManager.default.createDirectory(
+                atPath: (target as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        }
+        let new = try NewFile(target, replacing: true)
+        do {
+            try new.write(text)
+            if let mode = before?[.posixPermissions] as? NSNumber, let owner = (before?[.ownerAccountID] as? NSNumber)?.uint32Value,
+                let group = (before?[.groupOwnerAccountID] as? NSNumber)?.uint32Value
+            {
+                guard chmod(new.path, mode.uint32Value) == 0,
+                    (owner, group) == (geteuid(), getegid()) || chown(new.path, owner, group) == 0
+                else { throw CommandFailure.cannotWrite(to: target) }
+            }
+            try new.finish()
+        } catch {
+            new.discard()
+            throw error as? CommandFailure ?? CommandFailure(.failed, "\(error)".inOneLine)
+        }
+    }
+}
+
+extension CommandFailure {
+    fileprivate static func inOneLine(_ file: String) -> CommandFailure {
+        CommandFailure(
+            .failed, "the upstreams of \(file) are in one line; write them as a list of lines, or add the API there yourself".inOneLine)
+    }
+}

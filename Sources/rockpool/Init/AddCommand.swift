@@ -1,0 +1,138 @@
+// `rockpool add URL`: one more API for the Rockpool of this machine, wherever it runs (docs/reference/cli.md#add).
+import ArgumentParser
+import Foundation
+import RockpoolCore
+
+struct AddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Declare an API: in the file of the running server, which applies it at once.",
+        discussion: """
+            Looks for a description of the API as `rockpool init` does, shows the lines that it writes, and prints the address for clients. \
+            Without a running server the lines are written to your configuration file, for the next start.
+
+            EXAMPLES
+              rockpool add https://api.example.com
+              rockpool add https://api.example.com --name notes --gateway 127.0.0.1:7640
+            """)
+    @Argument(help: "The URL of the API: https://api.example.com.") var url: String
+    @Option(name: .long, help: "The name of the upstream; by default the host.") var name: String?
+    @Option(name: .long, help: "The address of its gateway; by default the next free port from 7630 on.") var gateway: String?
+    @Flag(name: .long, help: "Show the lines, change nothing.") var dryRun = false
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let server = try await common.running()
+        let file = try file(of: server)
+        let edit = try ConfigurationEdit(file: file)
+        let before = try ConfigurationSources(file: access(file, F_OK) == 0 ? file : nil, environment: [:]).load().configuration
+        let inForce = server?.configuration ?? before
+        let declared = try APIAddress(url).declared(besides: inForce, name: name)
+        if let known = inForce.upstreams.first(where: { $0.origin == declared.origin }) {
+            Display.output.print("\(known.origin.url) is declared already, as \(known.name)".inOneLine)
+            return try await tell(known, by: server)
+        }
+        let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
+        let api = try APIProbe(origin: declared.origin).usual(below: APIAddress(url).path) ?? ProposedAPI()
+        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: api, gateway: address)
+        let edited = try edit.adding(proposed.entry)
+        Display.output.print("\(file):".inOneLine)
+        for line in edit.added(in: edited) { Display.output.print("+ \(line)".inOneLine) }
+        guard !dryRun else { return }
+        do { try edit.write(edited) } catch {
+            throw CommandFailure(error.status, "\(error.message); with its rights: sudo rockpool add \(url)".inOneLine)
+        }
+        guard let server else {
+            return Display.output.print(
+                "no server runs; start it: rockpool serve\(common.config.map { " --config \($0)" } ?? "")".inOneLine)
+        }
+        do { _ = try await server.client.send(.post("/v1/reload")) } catch {
+            try edit.write(edit.text)
+            throw CommandFailure(.failed, "nothing is changed: \(error)".inOneLine)
+        }
+        try await tell(declared, by: server)
+    }
+
+    /// The file of the running server, else the one of the next start.
+    private func file(of server: RunningServer?) throws -> String {
+        let ownFile = Directories.userFile(environment: ProcessInfo.processInfo.environment)
+        guard let server else { return common.file ?? ownFile }
+        if let file = server.facts.configFile { return file }
+        // A server that was started without a file reads the user's with the next reload.
+        guard server.isOwn else {
+            throw CommandFailure(.failed, "the server of another user runs without a configuration file; start it with one")
+        }
+        return ownFile
+    }
+
+    /// Prints how clients reach the API.
+    private func tell(_ upstream: Upstream, by server: RunningServer?) async throws {
+        struct Clients: Decodable {
+            var gateways: [String: String]
+            var proxy: String
+        }
+        guard let server else { return }
+        let clients = try await server.client.send(.get("/v1/clients")).decoded(as: Clients.self)
+        if let gateway = clients.gateways[upstream.name] {
+            Display.output.print("use http://\(gateway) in place of \(upstream.origin.url)".inOneLine)
+        }
+        Display.output.print("or run a program through the proxy: rockpool run -- PROGRAM")
+    }
+}
+
+/// The URL of an API as a person gives it: its origin, with or without a path.
+struct APIAddress {
+    let url: String
+
+    init(_ url: String) { self.url = url }
+
+    private var slash: String.Index? {
+        url.firstRange(of: "://").flatMap { url[$0.upperBound...].firstIndex(of: "/") }
+    }
+
+    /// The path, without a slash at its end.
+    var path: String {
+        guard let slash else { return "" }
+        let path = url[slash...].prefix { !"?#".contains($0) }
+        return String(path.hasSuffix("/") ? path.dropLast() : path)
+    }
+
+    /// The upstream of the URL: its origin, with a name and a gateway of its own.
+    func declared(besides others: Configuration = Configuration(), name: String? = nil) throws -> Upstream {
+        let origin = slash.map { String(url[..<$0]) } ?? url
+        var configuration = others
+        configuration.upstreams.removeAll { $0.origin.url == origin }
+        try FlagUpstreams(urls: [origin], flag: "URL").add(to: &configuration)
+        guard var upstream = configuration.upstreams.last else { throw ValidationError("\(url) is no URL of an API") }
+        if let name { upstream.name = name }
+        return upstream
+    }
+}
+
+/// The ports of this machine.
+enum LocalPort {
+    /// The first address that no process has, from the port of `address` on.
+    static func freeAddress(from address: String?) throws(CommandFailure) -> String {
+        guard var place = address.flatMap({ HostAndPort($0) }) else { return "127.0.0.1:7630" }
+        for port in place.port..<min(place.port + 100, 65_536) where isFree(port) {
+            place.port = port
+            return place.description
+        }
+        throw CommandFailure(.failed, "no port from \(place.port) on is free; name one for the gateway")
+    }
+
+    /// True if no process listens on a port of the loopback address.
+    static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0, let port = in_port_t(exactly: port) else { return false }
+        defer { close(descriptor) }
+        var reuse: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        } == 0
+    }
+}

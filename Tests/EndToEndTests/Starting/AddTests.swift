@@ -1,0 +1,97 @@
+// One more API for a server that runs: by `rockpool add`, by the admin API, and by a reload of a changed file
+// (docs/reference/cli.md#add, docs/reference/configuration.md#reload).
+import Foundation
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct AddTests {
+    private func gateways(of server: ServerProcess) async throws -> [String: String] {
+        struct Clients: Decodable { var gateways: [String: String] }
+        return try JSONDecoder().decode(Clients.self, from: Data(await server.get("/v1/clients").body)).gateways
+    }
+
+    @Test func aFileInOneLineIsLeftAlone() async throws {
+        let (server, api) = (try await ServerProcess.start(ServerSettings()), try await NotesServer.start(seed: [["title": "a"]]))
+        let url = "http://127.0.0.1:\(api.port)"
+        // The test's file is JSON in one line, which has no place for lines.
+        let refused = try await server.command("add", url)
+        #expect(refused.status == 1 && refused.errors.contains("in one line"), "\(refused.output)\(refused.errors)")
+        _ = try await server.stop()
+        await api.stop()
+    }
+
+    @Test func aFileOfLinesIsChanged() async throws {
+        let (scratch, api) = (try Scratch(), try await NotesServer.start(seed: [["title": "a"]]))
+        try scratch.write(
+            "# mine\nproxy: { listen: \"127.0.0.1:0\" }\nadmin: { listen: \"127.0.0.1:0\" }\nstorage: { min_free: 1 MB, cache_dir: c, state_dir: s }\n",
+            to: "rockpool.yaml")
+        let environment = ["HOME": scratch.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        let file = scratch.path + "/rockpool.yaml"
+        let child = try await ChildProcess(Binary.path, ["serve", "--config", file], environment: environment)
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        let common = ["--config", file]
+        let url = "http://127.0.0.1:\(api.port)"
+        let looked = try await Command.rockpool(["add", url, "--dry-run"] + common, environment: environment)
+        #expect(looked.status == 0 && looked.output.contains("+   - name:"), "\(looked.output)\(looked.errors)")
+        #expect(try !Files.text(of: file).contains(url))
+        let added = try await Command.rockpool(["add", url, "--name", "notes"] + common, environment: environment)
+        #expect(added.status == 0, "\(added.output)\(added.errors)")
+        let gateway = try #require(added.output.firstMatch(of: /use (http:\/\/127\.0\.0\.1:[0-9]+) in place of/)?.1, "\(added.output)")
+        #expect(try Files.text(of: file).hasPrefix("# mine\n"))
+        let read = try await Curl.send("GET", "\(gateway)/v1/notes/1")
+        #expect(read.status == 200 && read.text.contains("\"a\""), "\(read)")
+        let again = try await Command.rockpool(["add", url] + common, environment: environment)
+        #expect(again.status == 0 && again.output.contains("declared already, as notes"), "\(again.output)\(again.errors)")
+        // A gateway whose port is taken: nothing changes, and the file is as it was.
+        let text = try Files.text(of: file)
+        let taken = try await Command.rockpool(
+            ["add", "http://localhost:\(api.port)", "--gateway", String(gateway.dropFirst(7))] + common, environment: environment)
+        #expect(taken.status != 0 && taken.errors.contains("gateway"), "\(taken.output)\(taken.errors)")
+        #expect(try Files.text(of: file) == text)
+        try await #expect(Curl.send("GET", "\(gateway)/v1/notes/1").status == 200)
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+        await api.stop()
+    }
+
+    /// Gateways open, move and close with a reload; a connection that is open goes where the gateway leads now.
+    @Test func aReloadOpensAndClosesGateways() async throws {
+        let (one, two) = (try await NotesServer.start(seed: [["title": "one"]]), try await NotesServer.start(seed: [["title": "two"]]))
+        let server = try await ServerProcess.start(ServerSettings(upstream: one.port))
+        let kept = try await RawConnection.open(server.gateway)
+        try await kept.send("GET /v1/notes/1 HTTP/1.1\r\nHost: \(server.gateway)\r\n\r\n")
+        try await #expect(kept.response().body.contains("one"))
+        // Another upstream, with a gateway of its own.
+        let port = FreePort.next()
+        var settings = ServerSettings(upstream: one.port)
+        settings.others = [
+            ["name": "more", "origin": .string("http://127.0.0.1:\(two.port)"), "gateway": .string("127.0.0.1:\(port)")]
+        ]
+        try server.configure(settings)
+        let opened = try await server.command("reload")
+        #expect(opened.status == 0, "\(opened.output)\(opened.errors)")
+        try await #expect(Curl.send("GET", "http://127.0.0.1:\(port)/v1/notes/1").text.contains("two"))
+        try await #expect(gateways(of: server)["more"] == "127.0.0.1:\(port)")
+        // The first gateway leads elsewhere now, and the second is gone.
+        try server.configure(ServerSettings(upstream: two.port))
+        try await #expect(server.command("reload").status == 0)
+        try await kept.send("GET /v1/notes/1?again HTTP/1.1\r\nHost: \(server.gateway)\r\n\r\n")
+        try await #expect(kept.response().body.contains("two"))
+        try await #expect(Curl.send("GET", "http://127.0.0.1:\(port)/v1/notes/1").status == 0)
+        try await #expect(gateways(of: server).keys.sorted() == ["notes"])
+        // The port of a listener that is not ours: nothing changes.
+        let other = try await NotesServer.start()
+        settings.others = [
+            ["name": "more", "origin": .string("http://127.0.0.1:\(two.port)"), "gateway": .string("127.0.0.1:\(other.port)")]
+        ]
+        try server.configure(settings)
+        let refused = try await server.command("reload")
+        #expect(refused.status == 1 && refused.errors.contains("port is in use"), "\(refused.errors)")
+        try await #expect(Curl.send("GET", "http://\(server.gateway)/v1/notes/1?b").text.contains("two"))
+        await kept.close()
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        for api in [one, two, other] { await api.stop() }
+    }
+}
