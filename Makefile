@@ -27,13 +27,15 @@ USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
 .PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
 
+### Try
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
 	.build/release/rockpool demo
 
 ## Prints the targets with their descriptions.
 help:
-	@awk '/^## / { text = text " " substr($$0, 4); next } \
+	@awk '/^### / { printf "%s%s\n", (n ? "\n" : ""), toupper(substr($$0, 5)); n = 1; next } \
+		/^## / { text = text " " substr($$0, 4); next } \
 		/^[a-z][a-z -]*:/ && text != "" { \
 			sub(/:.*/, ""); line = sprintf("%-14s", $$0); count = split(text, words, " "); text = ""; \
 			for (n = 1; n <= count; n++) { \
@@ -41,6 +43,7 @@ help:
 				line = line " " words[n] } \
 			print line }' $(firstword $(MAKEFILE_LIST))
 
+### Test
 ## Runs every test except the simulation (`make simulate`); with FILTER, a regular expression, only the tests and suites of that name.
 test: $(if $(FILTER),deps,unit end-to-end)
 	$(if $(FILTER),$(SWIFT_TEST) --no-parallel --filter '$(FILTER)')
@@ -83,6 +86,7 @@ programs: release clients
 simulate: deps
 	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT_TEST) --filter 'RockpoolCoreTests\.(Session)?SimulationTests'
 
+### Measure
 ## Compares Rockpool with nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
 bench: release
 	Benchmarks/peers/run --output Benchmarks/RESULTS.md
@@ -120,6 +124,7 @@ bench-allocations: release
 bench-eviction:
 	Benchmarks/eviction/run --output Benchmarks/RESULTS.md
 
+### Break it on purpose
 ## Faults: crowds, mutated requests (FLIPS), an upstream that hangs at every byte, no free descriptors; five minutes.
 faults: release
 	Tests/faults/run hang descriptors crowd flips --output Benchmarks/RESULTS.md
@@ -167,6 +172,7 @@ microbench: deps
 	trap 'rm -f Package.resolved; [ ! -e $$kept ] || mv $$kept Package.resolved' EXIT; \
 	ROCKPOOL_BENCHMARKS=1 $(SWIFT) package benchmark --target CoreBenchmarks --no-progress --grouping metric --time-units nanoseconds
 
+### Build and install
 ## Makes a debug build.
 build: deps
 	$(SWIFT) build
@@ -200,6 +206,7 @@ uninstall:
 		"$(SHARE)/doc/rockpool/examples/rockpool.yaml" "$(DESTDIR)$(PREFIX)/lib/sysusers.d/rockpool.conf" \
 		"$(UNITS)/rockpool.service" "$(UNITS)/rockpool.socket" "$(USER_UNITS)/rockpool.service"
 
+### Package
 ## Makes dist/rockpool_VERSION_ARCH.deb for Debian 12: the Swift runtime is linked in.
 deb: release packagers
 	Packaging/build-deb .build/release/rockpool dist
@@ -223,8 +230,14 @@ package-test: release packagers package-testers
 release-check: release packagers package-testers
 	Packaging/release-check dist
 
+### Keep
 ## Installs missing system libraries; uses no network if none is missing.
 deps:
+	@# The compiler's caches name the folder of the checkout; moved elsewhere, nothing would build with them.
+	@if [ -d .build ] && [ "$$(cat .build/checkout 2>/dev/null || echo '$(CURDIR)')" != "$(CURDIR)" ]; then \
+		echo "this checkout was moved: the compiler's caches are made anew"; \
+		rm -rf .build/*-linux-gnu .build/debug .build/release; \
+	fi; mkdir -p .build; echo "$(CURDIR)" >.build/checkout
 	@missing=""; \
 	for package in $(PACKAGES); do \
 		dpkg-query -W -f '$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \

@@ -15,6 +15,8 @@ package final class Engine: Sendable {
     package let statistics = Statistics()
     /// The last exchanges.
     package let exchanges: ExchangeRing
+    /// What clients were shown.
+    let sight = ClientSight()
     /// Tunnels that are passed on unread.
     package let tunnels: TunnelLog
     package let events = EngineEvents()
@@ -92,8 +94,9 @@ package final class Engine: Sendable {
             active: active, logger: logger, cheapWhole: cheapWhole, now: now)
         explainer = ReadExplainer(
             cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
-        ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
-        effects = OwnWriteEffects(cache: cache, reads: reads, active: active, logger: logger, now: now)
+        ownWrites = ReadYourWrites(
+            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, active: active, now: now)
+        effects = OwnWriteEffects(cache: cache, sight: sight, reads: reads, active: active, logger: logger, now: now)
         identities = KnownIdentities(
             data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
         documents = OperationDocuments(
@@ -119,7 +122,8 @@ package final class Engine: Sendable {
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
-            overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, ring: exchanges, now: now)
+            overlay: notifier.overlay, lookup: reads.lookup, sight: sight, active: active, finalFields: finalFields, ring: exchanges,
+            now: now)
         relays = Relays(
             cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
             writes: writes, active: active, ring: exchanges, now: now)
@@ -180,12 +184,14 @@ package final class Engine: Sendable {
         let took = ContinuousClock.now - began
         statistics.count(trace, took: took)
         let (final, head, fields) = (trace, reply.head, exchange.request.fields)
+        // What `rockpool doctor` asks to see whether clients come here is no traffic.
+        let isShown = exchange.request.target != QueuedWrite.statusPrefix + "doctor"
         reply.ended = { [self] end in
             let whole = ContinuousClock.now - began
             statistics.deliver(end.bytes, of: final)
             let full = RecordedExchange.FullExchange(
                 trace: final, request: fields, response: head, end: end, began: began, head: took, whole: whole)
-            exchanges.record(full, at: now())
+            if isShown { exchanges.record(full, at: now()) }
             if let span { traces.end(span, full, at: final.startedAt) }
             log(final, status: head.status, end: end, took: whole)
         }
@@ -236,6 +242,7 @@ package final class Engine: Sendable {
         } catch {
             return Reply(Exchange.problem(after: error), trace)
         }
+        let asked = sight.moment()
         let identity = identity(of: exchange.request, plan)
         trace.identity = identity
         var context = RequestContext(
@@ -250,6 +257,9 @@ package final class Engine: Sendable {
             case (false, true): await reads.readServerState(&context)
             case (false, false): await ownWrites.read(&context)
             }
+        if !plan.isWrite, plan.hasVersionedItem, let shown = ShownVersion(reply.head, to: context.identity.partition) {
+            sight.note(shown, at: context.request.url, asked: asked)
+        }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {
             await identities.end(context.identity, at: upstream)

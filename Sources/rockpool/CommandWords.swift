@@ -12,11 +12,22 @@ struct CommandWords {
     private static let elsewhere = [
         "why": "rockpool cache explain URL (a response), or rockpool outbox show ID (a write)", "explain": "rockpool cache explain URL",
         "ls": "rockpool cache ls, or rockpool outbox ls", "purge": "rockpool cache purge", "queue": "rockpool outbox",
-        "start": "rockpool serve", "log": "rockpool tail, or rockpool sync log",
+        "start": "rockpool serve", "up": "rockpool serve", "log": "rockpool tail, or rockpool sync log", "logs": "rockpool tail",
+        "list": "rockpool cache ls, or rockpool outbox ls", "cleanup": "rockpool storage-cleanup", "clean": "rockpool storage-cleanup",
+        "prune": "rockpool storage-cleanup", "gc": "rockpool storage-cleanup", "vacuum": "rockpool storage-cleanup --vacuum",
+        "install": "rockpool service install", "offline": "rockpool network offline", "online": "rockpool network auto",
+        "upstreams": "rockpool status", "resolve": "rockpool conflicts resolve", "retry": "rockpool outbox retry",
     ]
+
+    /// True for `rockpool help more`.
+    private(set) var asksForMore = false
 
     init(_ arguments: some Sequence<String>) {
         var words = Array(arguments)
+        if words == ["help", "more"] {
+            asksForMore = true
+            return
+        }
         if words.first == "help" { words.removeFirst() }
         var command: any ParsableCommand.Type = Rockpool.self
         for word in words {
@@ -44,6 +55,11 @@ struct CommandWords {
         if path.count == 1, let other = Self.elsewhere[unknown] { return "\(head); did you mean: \(other)" }
         if let nearest { return "\(head); did you mean: \((path + [nearest]).joined(separator: " "))" }
         return "\(head) in \(path.joined(separator: " ")); there are \(candidates.joined(separator: ", "))"
+    }
+
+    /// The commands that `rockpool --help` leaves out because few need them, with what they are for.
+    static var rarer: [(name: String, about: String)] {
+        Rockpool.configuration.subcommands.filter { !$0.configuration.shouldDisplay }.map { (name(of: $0), $0.configuration.abstract) }
     }
 
     static func name(of command: any ParsableCommand.Type) -> String {

@@ -9,17 +9,18 @@ struct Rockpool: AsyncParsableCommand {
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
         discussion: """
             TASKS
-              begin with an API             rockpool init URL, then: rockpool serve
-              see what happens              rockpool status; rockpool tail; rockpool dashboard
+              begin with an API             rockpool add URL; rockpool serve
+              see what happens              rockpool status, tail, dashboard
               why did a request miss        rockpool cache explain URL; the last misses:
                                             rockpool tail --miss --no-follow
               fix a refused write           rockpool outbox ls --state dead, then:
-                                            rockpool outbox show ID, rockpool outbox edit ID
+                                            rockpool outbox show ID, edit ID
               who fills the outbox          rockpool outbox summary
               free disk space               rockpool storage-cleanup --dry-run says how
               go offline for a flight       rockpool cache prefetch --file urls.txt --pin,
                                             then: rockpool network offline;
                                             and back: rockpool network auto
+              read more                     rockpool docs; rockpool help more
             """,
         version: Version.number,
         groupedSubcommands: [
@@ -55,6 +56,11 @@ struct Rockpool: AsyncParsableCommand {
 
     static func main() async {
         let words = CommandWords(CommandLine.arguments.dropFirst())
+        if words.asksForMore {
+            let table = TextTable(
+                columns: [.text("COMMAND"), .text("FOR")], rows: CommandWords.rarer.map { [.init($0.name), .init($0.about)] })
+            return Display.output.print([table])
+        }
         if let mistake = words.mistake { end(Ending(usage: mistake, help: words.help)) }
         do {
             var command = try await asyncParseAsRoot()

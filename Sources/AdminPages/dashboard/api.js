@@ -95,11 +95,16 @@ export function dialog(title, content, { action = "Continue", tone = "", read = 
 
 export const confirm = (title, words, action, tone = "bad") => dialog(title, h("p", {}, words), { action, tone });
 
-function askToken(isRetry) {
+async function askToken(isRetry) {
+  const place = await get("/v1/status").then((status) => status.stateDir, () => null);
+  return askTokenOf(place || "~/.local/state/rockpool", isRetry);
+}
+
+function askTokenOf(stateDir, isRetry) {
   return dialog("Changes need the admin token", [
     isRetry ? h("p", { class: "problem", role: "alert" }, "That was not the token of this server.") : null,
-    h("p", {}, "The token is in the file ", h("code", {}, "admin-token"), " of the state directory, readable by its owner only:"),
-    h("pre", {}, "cat ~/.local/state/rockpool/admin-token"),
+    h("p", {}, "The command ", h("code", {}, "rockpool dashboard"), " opens this page so that it may change things. Or give the token here; its file is readable by the owner of the server only:"),
+    h("pre", { tabindex: "0" }, `cat ${stateDir}/admin-token`),
     h("label", { for: "token" }, "Admin token"),
     h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true }),
     h("p", { class: "quiet small" }, "Stored for this tab only, until it is closed."),

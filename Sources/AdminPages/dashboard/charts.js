@@ -8,7 +8,13 @@ const width = 600, height = 132;
  * @param times one RFC 3339 time for each value.
  * @param none when a chart without values gets its first.
  */
-export function chart({ title, now, note, series, times, stacked = false, top = null, write, none = "the chart starts with the first requests" }) {
+export function chart({ times, series, ...rest }) {
+  // A sample alone is drawn from edge to edge, not as nothing.
+  const isAlone = times.length === 1, twice = (values) => (isAlone ? [values[0], values[0]] : values);
+  return drawn({ ...rest, times: twice(times), series: series.map((one) => ({ ...one, values: twice(one.values) })) });
+}
+
+function drawn({ title, now, note, series, times, stacked = false, top = null, write, none = "the chart starts with the first requests" }) {
   const totals = times.map((_, index) => stacked ? series.reduce((sum, one) => sum + (one.values[index] ?? 0), 0)
     : Math.max(...series.map((one) => one.values[index] ?? 0)));
   const peak = Math.max(...totals, 0), ceiling = top ?? niceCeiling(peak);
@@ -46,7 +52,8 @@ function line(values, x, y) {
   let isDown = false;
   return values.map((value, index) => {
     if (value === null) { isDown = false; return ""; }
-    const step = `${isDown ? "L" : "M"}${round(x(index))} ${round(y(value))}`;
+    const isLone = !isDown && (values[index + 1] ?? null) === null;
+    const step = `${isDown ? "L" : "M"}${round(x(index))} ${round(y(value))}${isLone ? "h1" : ""}`;
     isDown = true;
     return step;
   }).join("");

@@ -16,10 +16,13 @@ export const conflicts = {
     const state = at.search.get("state") ?? "open";
     return { state, page: await get(query("/v1/conflicts", { state, limit: 100, cursor: at.search.get("cursor") })) };
   },
-  view: ({ state, page }) => [
+  view: ({ state, page }, pool) => [
     h("h1", {}, "Conflicts"),
     h("nav", { class: "filters", "aria-label": "Which conflicts" }, [["open", "Open"], ["closed", "Resolved"], ["all", "All"]].map(([value, name]) =>
       h("a", { href: `#/conflicts?state=${value}`, "aria-current": value === state ? "true" : null }, name))),
+    state === "open" && page.items.length > 1 ? h("div", { class: "actions" },
+      h("button", { class: "button", onclick: () => resolveAll("mine", page.items, pool) }, "Keep mine in all"),
+      h("button", { class: "button", onclick: () => resolveAll("theirs", page.items, pool) }, "Keep theirs in all")) : null,
     page.items.length === 0
       ? empty(state === "open" ? "No open conflicts" : "No conflicts",
         "A conflict is opened when a queued write and another change affect the same data and no rule merges them.")
@@ -72,6 +75,22 @@ async function resolve(one, document, pool) {
   } catch (problem) {
     pool.say(problem.message, "bad");
   }
+  pool.refresh();
+}
+
+/** Decides every listed conflict alike; each can be undone. */
+async function resolveAll(resolution, items, pool) {
+  const words = `${outcomes[resolution]} in ${items.length} conflicts. Every side stays readable, and each decision can be undone.`;
+  if (!(await confirm(`Resolve ${items.length} conflicts?`, words[0].toUpperCase() + words.slice(1), "Resolve them", ""))) return;
+  let left = 0;
+  for (const one of items) {
+    try {
+      if (!(await change("POST", `/v1/conflicts/${one.id}/resolve`, { resolution }))) return;
+    } catch {
+      left += 1;
+    }
+  }
+  pool.say(left === 0 ? `${items.length} conflicts are resolved.` : `${items.length - left} are resolved; ${left} could not be decided so.`, left === 0 ? "" : "bad");
   pool.refresh();
 }
 

@@ -21,11 +21,28 @@ export const overview = {
 };
 
 /** A shortage of storage, with what to do. */
-const shortage = ({ status }) => status.storage ? h("section", { class: "card notice", "aria-label": "Storage is short" },
-  h("p", {}, status.storage[0].toUpperCase() + status.storage.slice(1), "."), h("p", {}, h("a", { class: "button", href: "#/storage" }, "Make room"))) : null;
+const shortage = ({ status }) => status.storage || status.refused ? h("section", { class: "card notice", "aria-label": "Storage is short" },
+  [status.refused, status.storage].filter(Boolean).map((words) => h("p", {}, words[0].toUpperCase() + words.slice(1), ".")), h("p", {}, h("a", { class: "button", href: "#/storage" }, "Make room"))) : null;
 
-/** The most important fact, with the main action for it. */
-export function standing({ status, network }) {
+/** What needs a person, beside the most important fact. */
+function needs(status) {
+  const parts = [
+    status.conflicts > 0 ? count(status.conflicts, "conflict") : null,
+    status.failed > 0 ? count(status.failed, "refused write") : null,
+    status.damaged?.length > 0 ? count(status.damaged.length, "damaged body", "damaged bodies") : null,
+  ].filter((part) => part !== null);
+  if (status.refused) parts.push("writes without room");
+  return parts;
+}
+
+/** The most important fact, with the main action for it; and all else that needs a person. */
+export function standing(pool) {
+  const found = fact(pool), parts = needs(pool.status);
+  const isTold = parts.length < 2 && ["mid"].includes(found.tide);
+  return parts.length === 0 || isTold ? found : { ...found, words: `${found.words} Waiting for you: ${parts.join(", ")}.` };
+}
+
+function fact({ status, network }) {
   const away = status.upstreams.filter((one) => ["offline", "captive"].includes(one.reachability));
   const waiting = status.pending - status.conflicts;
   const writes = waiting > 0 ? `${count(waiting, "write")} ${waiting === 1 ? "waits" : "wait"} on disk` : "no write is queued";
@@ -61,6 +78,13 @@ export function standing({ status, network }) {
   return { tide: "high", title: "Everything is in sync", words: "Every write has been delivered. Responses are cached for use without a network." };
 }
 
+/** The first of several actions stands out. */
+function onePrimary(actions) {
+  const shown = actions.filter((action) => action !== null);
+  shown[0]?.classList.add("primary");
+  return shown;
+}
+
 function banner(pool) {
   const { tide, title, words, retry } = standing(pool), { status } = pool;
   return h("section", { class: `banner ${tide}`, "aria-labelledby": "standing", "data-state": status.state },
@@ -68,13 +92,13 @@ function banner(pool) {
       h("path", { class: "far", d: "M0 34c150-34 250-34 400 0s250 34 400 0 250-34 400 0v126H0z" }),
       h("path", { class: "near", d: "M0 58c120 26 220 26 340 0s220-26 340 0 220 26 340 0 120-20 180-13v115H0z" })),
     h("div", { class: "banner-words" }, h("h1", { id: "standing" }, title), h("p", {}, words)),
-    h("div", { class: "actions" },
-      retry ? h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now") : null,
-      status.conflicts > 0 ? h("a", { class: "button primary", href: "#/conflicts" }, "Resolve") : null,
+    h("div", { class: "actions" }, onePrimary([
+      status.conflicts > 0 ? h("a", { class: "button", href: "#/conflicts" }, "Resolve") : null,
       status.failed === 1 && status.lastFailed
-        ? h("a", { class: "button primary", href: `#/outbox/${status.lastFailed.operation}` }, "Show the refused write") : null,
+        ? h("a", { class: "button", href: `#/outbox/${status.lastFailed.operation}` }, "Show the refused write") : null,
       status.failed > 1 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Show refused writes") : null,
-      status.pending > 0 ? h("a", { class: "button", href: "#/outbox" }, "Open the outbox") : null));
+      retry ? h("button", { class: "button", onclick: () => push(pool) }, "Sync now") : null,
+      status.pending > 0 ? h("a", { class: "button", href: "#/outbox" }, "Open the outbox") : null])));
 }
 
 export async function push(pool) {

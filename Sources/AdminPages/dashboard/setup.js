@@ -6,10 +6,11 @@ export const setup = {
   topics: [],
   title: () => "Set up a client",
   async load() {
-    const [status, pac, certificate] = await Promise.all([get("/v1/status"), there("/proxy.pac"), there("/ca.pem")]);
-    return { upstreams: status.upstreams, pac: await pac?.text(), hasCertificate: certificate !== null };
+    const [status, clients, pac, certificate] = await Promise.all([get("/v1/status"), get("/v1/clients"), there("/proxy.pac"), there("/ca.pem")]);
+    return { upstreams: status.upstreams, gateways: clients.gateways, pac: await pac?.text(), hasCertificate: certificate !== null };
   },
-  view({ upstreams, pac, hasCertificate }, pool) {
+  view({ upstreams, gateways, pac, hasCertificate }, pool) {
+    const places = upstreams.filter((one) => gateways[one.name]);
     const proxy = /PROXY ([^;"\s]+)/.exec(pac ?? "")?.[1] ?? "127.0.0.1:7625";
     return [
       h("h1", {}, "Set up a client"),
@@ -21,6 +22,8 @@ export const setup = {
         snippet("Shell", `export http_proxy=http://${proxy} https_proxy=http://${proxy}`, pool),
         snippet("curl", `curl -x http://${proxy} ${upstreams[0]?.origin ?? "http://api.example.com"}/`, pool),
         snippet("git", `git config --global http.proxy http://${proxy}`, pool)]),
+      places.length === 0 ? null : step("Another base URL", "A client that takes the address of its API needs no proxy: give it that of the gateway.",
+        places.map((one) => snippet(`In place of ${one.origin}`, `http://${gateways[one.name]}`, pool))),
       step("A browser", "Set the address of the proxy settings file (PAC); it selects the requests for this proxy.", [
         pac ? snippet("Proxy settings file", `${location.origin}/proxy.pac`, pool) : h("p", { class: "quiet" }, "This server offers no ", h("code", {}, "/proxy.pac"), ".")]),
       step("HTTPS", "For HTTPS responses while offline, a client must trust this installation's own certificate authority. Its key never leaves this machine.", [
@@ -28,6 +31,7 @@ export const setup = {
           ? [h("p", {}, h("a", { class: "button", href: "/ca.pem", download: "rockpool-ca.pem" }, "Download the certificate")), snippet("Or install it with a command", "rockpool ca install", pool)]
           : [h("p", {}, "There is no certificate authority yet."), snippet("Create one", "rockpool ca init", pool)]]),
       step("Declare an upstream", "Declaring it permits Rockpool to store its responses for offline use and to queue its writes.", [
+        snippet("One command, applied at once", "rockpool add https://api.example.com", pool),
         snippet("rockpool.yaml", "upstreams:\n  - name: notes\n    origin: https://api.example.com\n    gateway: 127.0.0.1:7630   # plain HTTP in front of it", pool),
         snippet("Check the configuration, and reload it without a restart", "rockpool config check rockpool.yaml && rockpool reload", pool)]),
     ];

@@ -5,7 +5,7 @@ import { chart, gauge } from "./charts.js";
 import { categories } from "./overview.js";
 
 let report = null;
-const wish = { aggressive: false, vacuum: false };
+const wish = { aggressive: false, includesHeld: false, vacuum: false };
 
 export const storage = {
   topics: ["storage", "stats"],
@@ -33,7 +33,7 @@ export const storage = {
       h("p", {}, "Cleanup runs automatically. ", found.lastCleanup ? ["The last run was ", moment(found.lastCleanup), "."] : "It has not run since the start.",
         ` ${bytes(found.reclaimableBytes)} reclaimable; ${bytes(found.disk.freeBytes)} free on the disk, of which ${bytes(found.disk.minFreeBytes)} are never used.`),
       h("fieldset", { class: "checks" }, h("legend", { class: "away" }, "Options"),
-        option("aggressive", "Also remove every stale entry, and every asset that is not pinned", pool), option("vacuum", "Rewrite the databases, even if that frees little space", pool)),
+        option("aggressive", "Also remove every stale entry, and every asset that is not pinned", pool), option("includesHeld", "With it, also offline copies of APIs that are away", pool), option("vacuum", "Rewrite the databases, even if that frees little space", pool)),
       h("div", { class: "actions" },
         h("button", { class: "button primary", onclick: () => run(true, pool) }, "Show what would be removed"),
         report?.dryRun ? h("button", { class: "button bad", onclick: () => run(false, pool) }, "Clean up now") : null),
@@ -71,7 +71,7 @@ async function run(dryRun, pool) {
   pool.refresh();
 }
 
-const reasons = { expired: "expired and unused", assets: "assets, not pinned", stale: "stale", notDue: "not due", pinned: "pinned", orphans: "orphaned files" };
+const reasons = { expired: "past their offline window", assets: "assets, not pinned", stale: "stale", notDue: "not due", pinned: "pinned", orphans: "orphaned files" };
 
 function result(found) {
   const files = [["Cache", found.files.cacheBefore, found.files.cacheAfter], ["Outbox and history", found.files.dataBefore, found.files.dataAfter]];

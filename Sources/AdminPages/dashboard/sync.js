@@ -33,6 +33,7 @@ export const sync = {
         : table("Steps of queued writes, newest first", [
           { name: "When", cell: (row) => moment(row.at) },
           { name: "Event", cell: (row) => tag(row.event) },
+          { name: "Write", cell: (row) => (row.url ? [h("span", { class: "method" }, row.method), " ", h("span", { class: "mono wrap" }, path(row.url))] : "") },
           { name: "Detail", cell: (row) => row.detail ?? "" },
           { name: "Operation", cell: (row) => (row.operation ? h("a", { class: "mono", href: `#/outbox/${row.operation}` }, row.operation.slice(-12)) : "") },
         ], log.items.map((row) => ({ ...row, key: `${row.at}${row.event}${row.operation}` }))),

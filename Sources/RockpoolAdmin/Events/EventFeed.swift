@@ -80,8 +80,11 @@ final class EventFeed: Sendable {
     func statsDocument() async throws -> JSONValue {
         var document = try await stats.json()
         let reading = TrafficHistory.Reading(stats.statistics, at: stats.now())
-        let (latency, sample) = state.withLock { ($0.history.latency(until: reading), $0.history.samples.last) }
+        let (latency, windows, sample) = state.withLock {
+            ($0.history.latency(until: reading), $0.history.windows(until: reading), $0.history.samples.last)
+        }
         document["latency"] = latency
+        document["windows"] = windows
         document["sample"] = sample ?? .null
         return document
     }

@@ -21,8 +21,8 @@ struct TrafficHistory: Sendable {
     static let step = TimeSpan.seconds(10)
     /// The number of steps kept: one hour.
     static let limit = 360
-    /// The number of steps over which the current latency is computed.
-    private static let recent = 6
+    /// The lengths of the windows for people, in minutes.
+    private static let windows: [Int64] = [1, 5, 60]
 
     /// The newest sample is last.
     private(set) var samples: [JSONValue] = []
@@ -40,19 +40,41 @@ struct TrafficHistory: Sendable {
         guard reading.at - last.at >= Self.step else { return false }
         if samples.count == Self.limit { samples.removeFirst() }
         samples.append(Self.sample(from: last, to: reading))
-        if readings.count > Self.recent { readings.removeFirst() }
+        if readings.count > Self.limit { readings.removeFirst() }
         readings.append(reading)
         return true
     }
 
     /// The latency quantiles of the last minute.
     func latency(until reading: Reading) -> JSONValue {
-        let recent = reading.latency - (readings.first?.latency ?? LatencyHistogram())
+        let recent = reading.latency - (first(since: reading.at - .minutes(1))?.latency ?? LatencyHistogram())
         return [
             "p50Seconds": Self.optional(recent.quantile(0.5)), "p90Seconds": Self.optional(recent.quantile(0.9)),
             "p99Seconds": Self.optional(recent.quantile(0.99)),
         ]
     }
+
+    /// The rates and latencies of the last minute, of five and of sixty; a window is shorter where the server has not run for as long.
+    func windows(until reading: Reading) -> JSONValue {
+        .array(
+            Self.windows.compactMap { minutes in
+                guard let first = first(since: reading.at - .minutes(minutes)), reading.at > first.at else { return nil }
+                let seconds = Double((reading.at - first.at).milliseconds) / 1000
+                let counts = reading.requests.merging(first.requests) { $0 - $1 }
+                let latency = reading.latency - first.latency
+                let served = [Trace.Verdict.hit, .stale, .revalidated, .collapsed].reduce(0) { $0 + counts[$1, default: 0] }
+                let read = served + counts[.miss, default: 0]
+                return [
+                    "minutes": .integer(minutes), "seconds": .real(seconds),
+                    "requestsPerSecond": .real(Double(counts.values.reduce(0, +)) / seconds),
+                    "hitRatio": read == 0 ? .null : .real(Double(served) / Double(read)),
+                    "p50Seconds": Self.optional(latency.quantile(0.5)), "p99Seconds": Self.optional(latency.quantile(0.99)),
+                ]
+            })
+    }
+
+    /// The first reading of a window that begins at `moment`.
+    private func first(since moment: Timestamp) -> Reading? { readings.first { $0.at >= moment } ?? readings.last }
 
     private static func sample(from: Reading, to: Reading) -> JSONValue {
         let requests = Trace.Verdict.allCases.map {

@@ -87,7 +87,10 @@ package struct Reachability: Hashable, Sendable {
 extension Reachability {
     /// Records an event. `random` in 0..<1 spreads the next probe by ± 20 %; 0.5 means no spread.
     package mutating func record(_ event: Event, now: Timestamp, random: Double = 0.5) -> Action {
+        let isFirst = !isTried
         note(event, now: now)
+        // Nobody has waited for it yet: the first client may try, whatever the probe at the start has met.
+        defer { if isFirst, case .probeFailed = event { failsSlowly = false } }
         switch event {
         case .answered: return answered(now: now, random: random)
         case .failed(let kind, let detail, let witness): return failed(kind, detail: detail, witness: witness, now: now, random: random)

@@ -31,6 +31,7 @@ package final class FastPath: Sendable {
     private let statistics: Statistics
     private let overlay: WriteOverlay
     private let lookup: EntryLookup
+    private let sight: ClientSight
     private let active: ActiveConfiguration
     private let messages: HotMessageWriter
     private let ring: ExchangeRing
@@ -39,12 +40,12 @@ package final class FastPath: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, credentials: Credentials, reachability: ReachabilityTable, statistics: Statistics,
-        overlay: WriteOverlay, lookup: EntryLookup, active: ActiveConfiguration, finalFields: FinalFields,
+        overlay: WriteOverlay, lookup: EntryLookup, sight: ClientSight, active: ActiveConfiguration, finalFields: FinalFields,
         ring: ExchangeRing, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.credentials, self.reachability) = (cache, data, credentials, reachability)
         (self.statistics, self.overlay, self.lookup, self.active, self.now) = (statistics, overlay, lookup, active, now)
-        self.ring = ring
+        (self.ring, self.sight) = (ring, sight)
         messages = HotMessageWriter(reachability: reachability, finalFields: finalFields)
     }
 
@@ -93,6 +94,7 @@ package final class FastPath: Sendable {
             recent.sampling.skip()
         }
         if !request.isHead { message.countServed() }
+        if let note = message.note, let shown = note.shown { sight.note(shown, at: note.url, asked: sight.moment()) }
         return ReadyReply(message, isHead: request.isHead)
     }
 
@@ -157,7 +159,9 @@ package final class FastPath: Sendable {
         let selecting = Set(names).sorted { $0.canonicalName < $1.canonicalName }
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
-            principal: identity.principal, category: plan.category?.name, hidesTags: plan.upstream?.tags == .hide)
+            principal: identity.principal,
+            shown: plan.hasVersionedItem ? ShownVersion(entry.response.head, to: identity.partition) : nil, category: plan.category?.name,
+            hidesTags: plan.upstream?.tags == .hide)
         cache.keep(hot, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }
 

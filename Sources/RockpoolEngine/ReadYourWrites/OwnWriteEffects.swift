@@ -16,6 +16,7 @@ final class OwnWriteEffects: Sendable {
     private static let memberLimit = 1_000
 
     private let cache: CacheStore
+    private let sight: ClientSight
     private let reads: ReadPipeline
     private let active: ActiveConfiguration
     private let logger: Logger
@@ -25,9 +26,11 @@ final class OwnWriteEffects: Sendable {
     private let turns = GatheredTurns<Effect>()
 
     init(
-        cache: CacheStore, reads: ReadPipeline, active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
+        cache: CacheStore, sight: ClientSight, reads: ReadPipeline, active: ActiveConfiguration, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
+        self.sight = sight
         self.reads = reads
         self.active = active
         self.logger = logger
@@ -43,7 +46,9 @@ final class OwnWriteEffects: Sendable {
         let plan = active.routes.plan(for: write.request)
         write.entity = plan.entity
         write.success = plan.success
-        guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
+        guard plan.upstream != nil, write.outcome != .none else { return }
+        sight.note(write, by: partition)
+        guard plan.strategy != .networkOnly else { return }
         if write.created != nil {
             let created = await reads.lookup.created(
                 by: write.answer, json: write.answerJSON, to: write.request, resource: write.entity?.resource, partition: partition)

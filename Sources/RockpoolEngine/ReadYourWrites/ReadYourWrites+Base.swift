@@ -76,8 +76,15 @@ extension ReadYourWrites {
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal,
             fetchedAt: state.seenAt
         ).filter { $0.deliveredAt != nil && $0.entityID != nil }
-        guard !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) else { return state }
-        state.note(operations) { active.routes.plan(for: $0).entity?.action != nil }
+        if !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) {
+            state.note(operations) { active.routes.plan(for: $0).entity?.action != nil }
+        }
+        // What the client was shown counts, whatever has been stored since: a refresh in the background, or another client's read.
+        if view.resource.version == "etag", let version = sight.version(of: context.request.url, for: context.identity.partition),
+            version != state.etag
+        {
+            state = KnownState(etag: version, seenAt: state.seenAt ?? now())
+        }
         return state
     }
 

@@ -8,6 +8,8 @@ package final class ReadYourWrites: Sendable {
     let data: DataStore
     /// Writes that reads must still include.
     let overlay: WriteOverlay
+    /// What clients were shown.
+    let sight: ClientSight
     let reads: ReadPipeline
     /// The last folded collections.
     let folded = FoldedReads()
@@ -16,12 +18,13 @@ package final class ReadYourWrites: Sendable {
     let now: @Sendable () -> Timestamp
 
     init(
-        cache: CacheStore, data: DataStore, overlay: WriteOverlay, reads: ReadPipeline, active: ActiveConfiguration,
+        cache: CacheStore, data: DataStore, overlay: WriteOverlay, sight: ClientSight, reads: ReadPipeline, active: ActiveConfiguration,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
         self.data = data
         self.overlay = overlay
+        self.sight = sight
         self.reads = reads
         self.active = active
         self.now = now

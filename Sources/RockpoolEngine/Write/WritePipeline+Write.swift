@@ -417,9 +417,6 @@ extension Reply {
 }
 
 extension RoutePlan {
-    /// True for a declared item: its writes are made conditional on the version that their client has seen.
-    fileprivate var hasVersionedItem: Bool { entity?.isItem == true && entity?.resource?.version == "etag" }
-
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     func obstacle(in body: [UInt8], of request: RequestHead) -> QueueObstacle? {
         guard let obstacle = QueueObstacle.of(request, body: body) else { return nil }

@@ -20,6 +20,16 @@ struct NSSTrust: TrustStore {
         return databases.map { NSSTrust(directory: $0, certutil: certutil) }
     }
 
+    /// Makes the database that Chromium reads; nil without certutil.
+    static func made(home: String) throws -> NSSTrust? {
+        guard let certutil = Tool("certutil") else { return nil }
+        let directory = "\(home)/.pki/nssdb"
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try certutil.perform(["-N", "-d", "sql:" + directory, "--empty-password"])
+        return NSSTrust(directory: directory, certutil: certutil)
+    }
+
     func holds(_ authority: AuthorityFiles) -> Bool {
         let outcome = certutil.run(["-L", "-d", "sql:" + directory, "-n", Self.name, "-a"])
         guard outcome.status == 0, let own = try? String(contentsOfFile: authority.certificatePath, encoding: .utf8) else { return false }

@@ -92,8 +92,10 @@ struct CACommand: AsyncParsableCommand {
         var yes = false
         @OptionGroup var common: CommonOptions
 
-        func stores() throws -> [any TrustStore] {
-            let found = TrustStores.found().filter { store == nil || $0.kind == store }
+        /// - Parameter makes: true to make the database of browsers where that kind is named and there is none.
+        func stores(makes: Bool = false) throws -> [any TrustStore] {
+            var found = TrustStores.found().filter { store == nil || $0.kind == store }
+            if makes, store == .nss, found.isEmpty, let made = try NSSTrust.made(home: NSHomeDirectory()) { found = [made] }
             guard !found.isEmpty else {
                 throw CommandFailure(
                     .failed,
@@ -111,8 +113,8 @@ struct CACommand: AsyncParsableCommand {
         }
 
         /// Applies `verb` to every store. A failure is printed and does not stop the others; it makes the command fail.
-        func each(_ verb: (any TrustStore) throws -> Void) throws {
-            let stores = try self.stores()
+        func each(making makes: Bool = false, _ verb: (any TrustStore) throws -> Void) throws {
+            let stores = try self.stores(makes: makes)
             var failures = 0
             for store in stores {
                 do {
@@ -138,7 +140,7 @@ struct CACommand: AsyncParsableCommand {
         func run() async throws {
             let files = try await change.common.authorityFiles()
             guard try files.load() != nil else { throw CAReport.missing }
-            try change.each { store in
+            try change.each(making: true) { store in
                 if store.holds(files) {
                     Display.output.print("already trusted: \(store.place)")
                 } else if try change.isAgreed("Add it to \(store.place)") {

@@ -33,7 +33,11 @@ struct ConfigCommand: AsyncParsableCommand {
             let loaded = try source.load()
             let configuration = loaded.configuration
             try Server.checkFiles(of: configuration)
-            if source.file == nil, source.common.config == nil, let file = loaded.file { source.common.say("checked \(file)") }
+            if source.file == nil, source.common.config == nil {
+                let place = Directories.userFile(environment: ProcessInfo.processInfo.environment)
+                source.common.say(
+                    loaded.file.map { "checked \($0)" } ?? "there is no file, neither ./rockpool.yaml nor \(place); the defaults apply")
+            }
             let count = configuration.upstreams.count
             Display.output.print("the configuration is valid: \(count) \(count == 1 ? "upstream" : "upstreams")")
         }

@@ -5,7 +5,7 @@ struct EntitiesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "entities", abstract: "List declared resources: cached and upstream entities, pending writes, conflicts, last pull.",
         discussion: .examples(
-            "rockpool entities"))
+            "rockpool entities"), shouldDisplay: false)
     @OptionGroup var options: ReadingOptions
 
     func run() async throws {

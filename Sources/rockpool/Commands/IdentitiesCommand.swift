@@ -11,7 +11,7 @@ struct IdentitiesCommand: AsyncParsableCommand {
               rockpool identities ls
               rockpool identities forget ID --keep-writes          # copies and credentials
             """,
-        subcommands: [List.self, Forget.self])
+        shouldDisplay: false, subcommands: [List.self, Forget.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

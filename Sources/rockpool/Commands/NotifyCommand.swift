@@ -4,7 +4,7 @@ import ArgumentParser
 struct NotifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "notify", abstract: "Test the notices to operators.", discussion: .examples("rockpool notify test"),
-        subcommands: [Test.self])
+        shouldDisplay: false, subcommands: [Test.self])
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

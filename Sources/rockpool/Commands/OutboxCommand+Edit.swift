@@ -65,6 +65,10 @@ extension OutboxCommand {
             edit["url"] = url.map { .string($0) }
             if !header.isEmpty { edit["headers"] = try EditDocument.headers(from: header) }
             if let body {
+                let isPath = (try? JSONValue.parse(Array(body.utf8))) == nil && FileManager.default.fileExists(atPath: body)
+                guard body.hasPrefix("@") || !isPath else {
+                    throw ValidationError("--body takes the body itself; to read it from the file: --body @\(body)")
+                }
                 let bytes = body.hasPrefix("@") ? try InputFile.contents(of: String(body.dropFirst())) : Data(body.utf8)
                 edit["bodyBase64"] = .string(Base64.encode(Array(bytes)))
             }

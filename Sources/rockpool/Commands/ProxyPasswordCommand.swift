@@ -11,7 +11,7 @@ struct ProxyPasswordCommand: ParsableCommand {
             "rockpool proxy-password anna --file passwords",
             "echo secret | rockpool proxy-password anna --file passwords",
             after: "The password is read from the terminal, or from stdin: its first line. Only its hash is kept. A running server uses "
-                + "the file as it is now, without a reload."))
+                + "the file as it is now, without a reload."), shouldDisplay: false)
     @Argument(help: "The name of the client.") var name: String
     @Option(name: .long, help: "The file; by default that of proxy.auth.", completion: .file()) var file: String?
     @Flag(name: .long, help: "Remove the name.") var remove = false

@@ -10,7 +10,7 @@ struct SyncCommand: AsyncParsableCommand {
               rockpool sync push && rockpool sync pull
               rockpool sync log --limit 20
             """,
-        subcommands: [Push.self, Pull.self, Log.self])
+        shouldDisplay: false, subcommands: [Push.self, Pull.self, Log.self])
 
     struct Push: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -8,7 +8,7 @@ struct TransparentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transparent", abstract: "Serve clients that know of no proxy.",
         discussion: .examples(
-            "rockpool transparent rules"), subcommands: [Rules.self])
+            "rockpool transparent rules"), shouldDisplay: false, subcommands: [Rules.self])
 
     struct Rules: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -11,7 +11,7 @@ struct LearnCommand: AsyncParsableCommand {
             "rockpool learn --upstream notes --for 5s",
             after:
                 "Reads the names of members in what is stored, no values. Nothing is changed; apply the diff by: rockpool learn | patch FILE"
-        ))
+        ), shouldDisplay: false)
     @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.", transform: TimeSpan.argument)
     var duration: TimeSpan = .zero
     @Option(name: .long, help: "Only this upstream.", completion: Completions.upstreams) var upstream: String?

@@ -48,6 +48,15 @@ struct StatsReport: TabularReport, Equatable {
         var via: String?
     }
 
+    /// The traffic of the last minutes.
+    struct Window: Decodable, Equatable {
+        var minutes: Int
+        var requestsPerSecond: Double
+        var hitRatio: Double?
+        var p50Seconds: Double?
+        var p99Seconds: Double?
+    }
+
     /// Connections to one host that were passed on unread.
     struct Tunnels: Decodable, Equatable {
         var host: Word
@@ -62,6 +71,7 @@ struct StatsReport: TabularReport, Equatable {
     var storage: Storage
     var upstreams: [Traffic]?
     var tunnels: [Tunnels]?
+    var windows: [Window]?
     var uptimeSeconds: Double
 
     var tables: [TextTable] {
@@ -72,7 +82,19 @@ struct StatsReport: TabularReport, Equatable {
             ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
             ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
         ])
-        return [cacheFacts, categories, outboxFacts, storageFacts, traffic, notDecrypted]
+        return [lately, cacheFacts, categories, outboxFacts, storageFacts, traffic, notDecrypted]
+    }
+
+    private var lately: TextTable {
+        func milliseconds(_ seconds: Double?) -> TextTable.Cell { .init(seconds.map { "\(($0 * 10_000).rounded() / 10) ms" } ?? "–") }
+        return TextTable(
+            columns: [.text("LAST"), .number("REQUESTS/S"), .number("HITS"), .number("P50"), .number("P99")],
+            rows: (windows ?? []).map {
+                [
+                    "\($0.minutes) min", .init("\(($0.requestsPerSecond * 10).rounded() / 10)"),
+                    .init($0.hitRatio.map(ForPeople.percent) ?? "–"), milliseconds($0.p50Seconds), milliseconds($0.p99Seconds),
+                ]
+            })
     }
 
     private var notDecrypted: TextTable {

@@ -96,7 +96,7 @@ struct ExampleWorld {
     static func endless(_ line: String) -> Bool {
         (line.contains("rockpool tail") && !line.contains("--no-follow") && !line.contains("--har"))
             || line.contains("rockpool serve") || line.contains("--keep") || line.contains("--follow")
-            || line.contains("fleet collect")
+            || line.contains("fleet collect") || line.contains("demo --api")
     }
 
     /// Prepares what the example needs, runs it in a shell of its own directory, and puts the server back.
@@ -119,6 +119,8 @@ struct ExampleWorld {
             "PATH": "\(tools):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": directory.path, "EDITOR": "true",
             "LANG": "C.UTF-8", "SHELL": "/bin/bash",
         ]
+        // A service is installed where none runs.
+        if line.contains("rockpool service") { environment["ROCKPOOL_ADMIN_LISTEN"] = "127.0.0.1:\(FreePort.next())" }
         if !own { environment["ROCKPOOL_STATE_DIR"] = world.server.stateDirectory }
         if line.contains("rockpool ca ") { environment["ROCKPOOL_STATE_DIR"] = directory.path + "/state" }
         if line.contains("--state-dir") { environment["ROCKPOOL_STATE_DIR"] = nil }

@@ -32,12 +32,12 @@ import Testing
         let server = try await ServerProcess.start(ServerSettings(upstream: api.port))
         async let slow = Curl.send("GET", "http://\(server.gateway)/v1/slow?ms=1500")
         try await eventually("the request upstream") { !api.log().isEmpty }
-        try server.configure(ServerSettings(upstream: api.port, ["policy": "standard"], storage: ["cache_limit": "77 MB"]))
+        try server.configure(ServerSettings(upstream: api.port, ["policy": "standard"], storage: ["cache_limit": "77 MB", "memory_limit": "7 MB"]))
         server.signal(SIGHUP)
-        try await eventually("what waits, on stderr") { server.errors.contains("storage.cache_limit") }
+        try await eventually("what waits, on stderr") { server.errors.contains("storage.memory_limit") }
         #expect(server.errors.contains("configuration reloaded"), "\(server.errors)")
         try await #expect(slow.status == 200)
-        try await #expect(server.get("/v1/storage").json?["cache"]?["limitBytes"]?.integer != 77_000_000)
+        try await #expect(server.get("/v1/storage").json?["cache"]?["limitBytes"]?.integer == 77_000_000)
         try await #expect(server.stop() == .exit(0))
         await api.stop()
     }

@@ -15,10 +15,14 @@ struct ProberTests {
 
     private func state(_ pool: ScriptedEngine) -> Reachability.State? { pool.engine.reachability.machine(of: "notes")?.state }
 
-    @Test func withoutAProbeNothingIsAskedWhileOnline() async throws {
+    /// Nobody says that it is online who has not asked it: once, two seconds after the start.
+    @Test func withoutAProbeItIsAskedOnceAndNotAgainWhileOnline() async throws {
         let (pool, prober) = try probed(nil)
-        pool.clock.advance(by: .hours(1))
         #expect(await prober.runOnce().isEmpty && pool.origin.sent.isEmpty)
+        pool.clock.advance(by: .seconds(2))
+        #expect(await prober.runOnce() == ["notes"] && pool.origin.sent.count == 1)
+        pool.clock.advance(by: .hours(1))
+        #expect(await prober.runOnce().isEmpty && pool.origin.sent.count == 1)
     }
 
     @Test func withoutAProbeTheRootIsAskedOnceSomebodyWaits() async throws {

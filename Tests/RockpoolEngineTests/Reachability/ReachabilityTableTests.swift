@@ -122,7 +122,7 @@ struct ReachabilityTableTests {
         table.record(.answered, for: "unknown", now: clock.now)
         table.record(.failed(.refused), for: nil, now: clock.now)
         let seen = changes.withLock { $0.map { "\($0.upstream) \($0.from)-\($0.to)" } }
-        #expect(seen == ["notes online-offline", "notes offline-online"])
+        #expect(seen == ["notes untried-offline", "notes offline-online"])
     }
 
     @Test func theSwitchForAllHoldsForUndeclaredHostsToo() {

@@ -124,7 +124,8 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if hasContext, let alert = alert ?? TrustAlert.name(in: error) {
+        // By the setup host a browser only asks whether it trusts us.
+        if hasContext, origin.host != SetupDocument.host, let alert = alert ?? TrustAlert.name(in: error) {
             let client = Self.client(of: context.channel)
             let yields = service.engine.configuration.interception(host: origin.host, port: origin.port).yields
             let noted = service.engine.untrusting.note(

@@ -6,6 +6,7 @@ package import RockpoolCore
 package final class HotNote: Sendable {
     package let url: String
     package let principal: String?
+    package let shown: ShownVersion?
     package let upstream: String?
     package let category: String?
     package let cacheStatus: CacheStatus
@@ -24,6 +25,7 @@ package final class HotNote: Sendable {
     ///   - head: the message's head.
     ///   - error: the name of the error for which a stale response is sent, by RFC 9209.
     package init(_ reply: FastPathReply, head: ResponseHead, cacheStatus: CacheStatus, isStale: Bool, error: String?) {
+        shown = reply.shown
         (url, principal, category) = (reply.basis.request.url, reply.principal, reply.category)
         (upstream, request, served) = (reply.basis.upstream, reply.basis.request.fields, reply.served)
         (self.cacheStatus, self.isStale, self.error) = (cacheStatus, isStale, error)

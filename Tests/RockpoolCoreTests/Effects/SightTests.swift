@@ -1,0 +1,69 @@
+// What a viewer has in front of it when it writes (docs/outbox.md#sight).
+import HTTPTypes
+import Testing
+
+@testable import RockpoolCore
+
+@Suite struct SightTests {
+    private static let item = "https://a.test/notes/1"
+
+    @Test func theVersionIsTheOneThatWasShownLast() {
+        var sight = Sight()
+        #expect(sight.version(of: Self.item, for: "ann") == nil)
+        sight.note(shown: "\"1\"", at: Self.item, to: "ann", asked: 1)
+        sight.note(shown: "\"2\"", at: Self.item, to: "carl", asked: 2)
+        #expect(sight.version(of: Self.item, for: "ann") == "\"1\"", "what another was shown is another's")
+        sight.note(shown: "\"3\"", at: Self.item, to: "ann", asked: 5)
+        sight.note(shown: "\"2\"", at: Self.item, to: "ann", asked: 4)
+        #expect(sight.version(of: Self.item, for: "ann") == "\"3\"", "an answer that comes late was asked for before")
+        #expect(sight.version(of: Self.item + "?fields=title", for: "ann") == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("https://a.test/notes/1", "\"9\"", "\"9\""), ("https://a.test/notes/1", nil, nil), ("https://a.test/notes", "\"9\"", nil),
+            ("https://a.test/notes/1/archive", "\"9\"", nil), ("https://a.test/notes/1?x", "\"9\"", "\"9\""),
+            ("https://a.test/notes/11", "\"9\"", "\"1\""), ("https://a.test/note", "\"9\"", "\"1\""),
+            ("https://b.test/notes/1", "\"9\"", "\"1\""),
+            ("https://a.test/", nil, nil),
+        ] as [(String, String?, String?)])
+    func anOwnWriteNearbyCounts(written: String, version: String?, expected: String?) {
+        var sight = Sight()
+        sight.note(shown: "\"1\"", at: Self.item, to: "ann", asked: 1)
+        sight.note(writeTo: written, by: "ann", version: version, at: 2)
+        sight.note(writeTo: Self.item, by: "carl", version: "\"7\"", at: 3)
+        #expect(sight.version(of: Self.item, for: "ann") == expected)
+        // Whoever asks after it sees what it has made.
+        sight.note(shown: "\"4\"", at: Self.item, to: "ann", asked: 3)
+        #expect(sight.version(of: Self.item, for: "ann") == "\"4\"")
+    }
+
+    @Test func aReadFromBeforeAnOwnWriteShowsNothingNew() {
+        var sight = Sight()
+        sight.note(writeTo: Self.item, by: "ann", version: "\"2\"", at: 5)
+        sight.note(shown: "\"1\"", at: Self.item, to: "ann", asked: 4)
+        #expect(sight.version(of: Self.item, for: "ann") == "\"2\"")
+    }
+
+    @Test func itIsBounded() {
+        var sight = Sight()
+        for number in 0..<50_000 {
+            sight.note(shown: "\"1\"", at: "https://a.test/\(number)", to: "ann", asked: UInt64(number))
+            if number % 10 == 0 {
+                sight.note(writeTo: "https://a.test/w/\(number)", by: "viewer \(number)", version: nil, at: UInt64(number))
+            }
+        }
+        #expect(sight.version(of: "https://a.test/0", for: "ann") == nil && sight.version(of: "https://a.test/49999", for: "ann") != nil)
+    }
+
+    @Test(
+        arguments: [
+            (200, "\"1\"", "\"1\""), (304, "\"1\"", "\"1\""), (206, "\"1\"", "\"1\""), (404, "\"1\"", nil), (200, "W/\"1\"", nil),
+            (200, nil, nil), (200, LocalETag(sequence: 3, base: EntityTag("\"1\"")).fieldValue, "\"1\""),
+            (200, LocalETag(sequence: 3).fieldValue, nil),
+        ] as [(Int, String?, String?)])
+    func aReplyShowsTheUpstreamsVersion(status: Int, tag: String?, expected: String?) {
+        let head = ResponseHead(status: status, fields: tag.map { [.eTag: $0] } ?? [:])
+        #expect(ShownVersion(head, to: nil)?.version == expected)
+    }
+}
