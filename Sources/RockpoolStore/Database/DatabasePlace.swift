@@ -23,9 +23,3 @@ struct DatabaseMoved: Error, CustomStringConvertible {
         "\(path) was removed or replaced while it is open: put the directory back, or restart Rockpool; nothing is accepted until then"
     }
 }
-
-/// What makes two names those of one file.
-struct FileIdentity: Hashable, Sendable {
-    let device: UInt64
-    let inode: UInt64
-}

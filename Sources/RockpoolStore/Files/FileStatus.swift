@@ -48,3 +48,9 @@ struct FileStatus: Sendable {
         modified = Timestamp(seconds: Int64(raw.st_mtim.tv_sec))
     }
 }
+
+/// What makes two names those of one file.
+struct FileIdentity: Hashable, Sendable {
+    let device: UInt64
+    let inode: UInt64
+}

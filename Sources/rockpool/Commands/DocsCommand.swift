@@ -1,6 +1,5 @@
 // `rockpool docs`: the documentation that came with the program (docs/reference/cli.md#docs).
 import ArgumentParser
-import Foundation
 import RockpoolAdmin
 
 struct DocsCommand: ParsableCommand {
@@ -15,7 +14,7 @@ struct DocsCommand: ParsableCommand {
     @Flag(name: .long, help: "Print the folder of the pages.") var path = false
 
     func run() throws {
-        guard let pages = DocumentationPages(besides: Self.program) else {
+        guard let pages = DocumentationPages.installed else {
             throw CommandFailure(.failed, "no documentation is installed with this program; it is in docs/ of the source")
         }
         if path { return Display.output.print(pages.directory.inOneLine) }
@@ -29,9 +28,5 @@ struct DocsCommand: ParsableCommand {
             let text = pages.text(of: found.name)
         else { throw CommandFailure(.failed, "there is no page \(page); rockpool docs lists them".inOneLine) }
         Display.output.write(text)
-    }
-
-    static var program: String {
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
     }
 }

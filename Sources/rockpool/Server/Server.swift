@@ -123,7 +123,7 @@ struct Server: Sendable {
         let storage = loaded.configuration.storage
         var facts = ServerFacts()
         facts.version = Version.number
-        facts.documentation = DocumentationPages(besides: DocsCommand.program)
+        facts.documentation = DocumentationPages.installed
         facts.configFile = loaded.file
         (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
         facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
