@@ -35,7 +35,7 @@ export const outbox = {
         h("div", { class: "grow" }, h("label", { for: "path" }, "Path contains"), h("input", { id: "path", type: "search", value: wish.path, spellcheck: "false", placeholder: "/v1/notes" })),
         choice("method", "Method", ["POST", "PUT", "PATCH", "DELETE"], wish), choice("upstream", "Upstream", upstreams, wish),
         choice("olderThanSeconds", "Older than", ages, wish),
-        h("button", { class: "button primary" }, "Search"), isFiltered ? h("a", { class: "button", href: `#${query("/outbox", { state })}` }, "Show all") : null),
+        h("button", { class: "button" }, "Search"), isFiltered ? h("a", { class: "button", href: `#${query("/outbox", { state })}` }, "Show all") : null),
       selection.bar([
         h("button", { class: "button", onclick: () => many("retry", pool) }, "Retry"),
         h("button", { class: "button bad", onclick: () => many("discard", pool) }, "Discard"),

@@ -109,7 +109,9 @@ struct OutboxCommand: AsyncParsableCommand {
             if let id {
                 var call = AdminCall.post(.operation(id, verb: "retry"))
                 call.query["now"] = now ? "true" : nil
-                return try await OutboxCommand.change(through: client, call: call, id: id, said: "will be retried")
+                try await OutboxCommand.change(through: client, call: call, id: id, said: "will be retried")
+                let retried = try await Waiting.on("sending") { try await Self.outcome(of: id, through: client) }
+                return Display.output.print(retried.outcome.inOneLine)
             }
             var call = AdminCall.post("/v1/operations/retry")
             call.query["now"] = now ? "true" : nil
@@ -118,6 +120,17 @@ struct OutboxCommand: AsyncParsableCommand {
             call.query["since"] = since
             let report = try await client.send(call).decoded(as: LaneRetryReport.self)
             for line in report.lines(of: lane.map { "lane \($0)" } ?? "the selection") { Display.output.print(line.inOneLine) }
+        }
+
+        /// Returns the operation as soon as it has an answer, or as it is after three seconds.
+        private static func outcome(of id: String, through client: AdminClient) async throws -> OperationReport {
+            let clock = ContinuousClock()
+            let end = clock.now + .seconds(3)
+            while true {
+                let operation: OperationReport = try await client.send(.get(.operation(id))).decoded()
+                if !["pending", "inflight"].contains(operation.state) || clock.now >= end { return operation }
+                try await clock.sleep(for: .milliseconds(100))
+            }
         }
     }
 
@@ -148,13 +161,21 @@ struct OutboxCommand: AsyncParsableCommand {
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
-            struct Flushed: Decodable { var held: [HeldReport]? }
+            struct Flushed: Decodable {
+                var flushed: Int
+                var held: [HeldReport]?
+            }
             let client = try common.client()
             var call = AdminCall.post("/v1/operations/flush")
             call.query["now"] = now ? "true" : nil
             let reply = try await Waiting.on("sending") { [call] in try await client.send(call, timeout: .minutes(10)) }
-            Display.output.print("the outbox is being sent")
-            for held in try reply.decoded(as: Flushed.self).held ?? [] { Display.output.print(held.line.inOneLine) }
+            let report = try reply.decoded(as: Flushed.self)
+            let held = report.held ?? []
+            if report.flushed > 0 || held.isEmpty {
+                let count = "\(report.flushed) due now; rockpool outbox shows what they wait for"
+                Display.output.print(report.flushed == 0 ? "nothing waits" : count)
+            }
+            for held in held { Display.output.print(held.line.inOneLine) }
         }
     }
 

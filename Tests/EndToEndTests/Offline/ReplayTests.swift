@@ -39,7 +39,7 @@ import Testing
             let late = try await world.queued("PATCH", "/v1/notes/1", body: #"{"count":9}"#)
             let tries = world.api.log().count { $0.method == .patch && $0.target == "/v1/notes/1" }
             let retry = try await world.server.command("outbox", "retry", bad)
-            #expect(retry.status == 0, "\(retry.errors)")
+            #expect(retry.status == 0 && retry.output.contains("\(bad) is dead (rejected): 422"), "\(retry.output)\(retry.errors)")
             try await eventually("another try") {
                 world.api.log().count { $0.method == .patch && $0.target == "/v1/notes/1" } == tries + 1
             }

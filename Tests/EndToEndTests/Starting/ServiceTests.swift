@@ -32,7 +32,7 @@ import Testing
         let server = try await ServerProcess.start(ServerSettings(upstream: api.port))
         async let slow = Curl.send("GET", "http://\(server.gateway)/v1/slow?ms=1500")
         try await eventually("the request upstream") { !api.log().isEmpty }
-        let limits = ["cache_limit": "77 MB", "memory_limit": "7 MB"]
+        let limits: JSONValue = ["cache_limit": "77 MB", "memory_limit": "7 MB"]
         try server.configure(ServerSettings(upstream: api.port, ["policy": "standard"], storage: limits))
         server.signal(SIGHUP)
         try await eventually("what waits, on stderr") { server.errors.contains("storage.memory_limit") }

@@ -89,6 +89,15 @@ struct OperationReport: TabularReport, Hashable {
         return parts.isEmpty ? "–" : parts.joined(separator: "; ")
     }
 
+    /// One line about what became of a retry: `ID is dead (rejected): 422; rockpool outbox show ID`.
+    var outcome: String {
+        let isWaiting = ["pending", "inflight"].contains(state)
+        let answer = attemptLog?.last.flatMap { $0.status.map(String.init) ?? $0.error }
+        let why = isWaiting ? waiting ?? lastError : answer
+        let text = "\(id) \(isWaiting ? "waits" : "is \(state)")\(reason.map { " (\($0))" } ?? "")" + (why.map { ": \($0)" } ?? "")
+        return state == "delivered" || isWaiting ? text : text + "; rockpool outbox show \(id) has the answer"
+    }
+
     /// The state with its reason: `parked (auth)`.
     var stateCell: TextTable.Cell {
         let colour: Colour? =
