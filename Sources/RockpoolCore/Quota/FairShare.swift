@@ -30,8 +30,8 @@ package enum FairShare {
     /// True if a client has more than its share, because others have taken of what was free.
     package static func isExceeded(held: Int, used: Int, limit: Int) -> Bool { held > weight * max(0, limit - used) }
 
-    /// True if one more of a kind may begin: no kind takes more than three quarters of the limit.
-    package static func admitsOne(ofKind count: Int, limit: Int) -> Bool { admits(1, held: count, used: count, limit: limit) }
+    /// The most that one kind may take of a limit: three quarters, which clients share by the rule above.
+    package static func ofKind(limit: Int) -> Int { (weight * (limit + 1)) / (weight + 1) }
 }
 
 /// A tunnel that may be closed for something else, because nothing passes through it.

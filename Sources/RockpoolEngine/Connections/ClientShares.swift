@@ -96,11 +96,12 @@ package final class ClientShares: Sendable {
     let exchanges: SharedBudget
     /// Connections with something under way, which are not closed for others.
     let busy: SharedBudget
+    /// Of the busy ones those with requests, and tunnels: neither kind takes all, nor does a client take all of a kind.
+    let requests: SharedBudget
+    let tunnels: SharedBudget
     let memory: SharedBudget
     private let accounts = Mutex<[ClientID: Weak]>([:])
-    private let tunnels = Mutex<(open: [ObjectIdentifier: ExchangePlace], searchedAt: NIODeadline)>(([:], .distantPast))
-    private let requestCount = Atomic(0)
-    private let tunnelCount = Atomic(0)
+    private let openTunnels = Mutex<(open: [ObjectIdentifier: ExchangePlace], searchedAt: NIODeadline)>(([:], .distantPast))
     private let pressure = Mutex<(@Sendable (Bool) -> Void)?>(nil)
 
     /// - Parameters:
@@ -109,6 +110,8 @@ package final class ClientShares: Sendable {
     package init(exchanges: Int, connections: Int, memory: SharedBudget = .bodies) {
         self.exchanges = SharedBudget(limit: exchanges)
         busy = SharedBudget(limit: connections)
+        let kindLimit = FairShare.ofKind(limit: connections)
+        (requests, tunnels) = (SharedBudget(limit: kindLimit), SharedBudget(limit: kindLimit))
         self.memory = memory
     }
 
@@ -135,36 +138,18 @@ package final class ClientShares: Sendable {
         accounts.withLock { if let place = $0[client], place.account == nil { $0[client] = nil } }
     }
 
-    /// Counts one more that keeps a connection busy.
-    /// - Returns: false if its kind has no room.
-    fileprivate func count(_ kind: ExchangePlace.Kind) -> Bool {
-        let before = change(kind, by: 1)
-        if FairShare.admitsOne(ofKind: before, limit: busy.limit) { return true }
-        _ = change(kind, by: -1)
-        return false
-    }
-
-    @discardableResult
-    fileprivate func change(_ kind: ExchangePlace.Kind, by amount: Int) -> Int {
-        switch kind {
-        case .tunnel: tunnelCount.add(amount, ordering: .relaxed).oldValue
-        case .request, .streams: requestCount.add(amount, ordering: .relaxed).oldValue
-        case .stream: 0
-        }
-    }
-
     fileprivate func tellPressure(isRefused: Bool) { pressure.withLock(\.self)?(isRefused) }
 
-    fileprivate func track(_ tunnel: ExchangePlace) { tunnels.withLock { $0.open[ObjectIdentifier(tunnel)] = tunnel } }
+    fileprivate func track(_ tunnel: ExchangePlace) { openTunnels.withLock { $0.open[ObjectIdentifier(tunnel)] = tunnel } }
 
-    fileprivate func untrack(_ tunnel: ExchangePlace) { tunnels.withLock { _ = $0.open.removeValue(forKey: ObjectIdentifier(tunnel)) } }
+    fileprivate func untrack(_ tunnel: ExchangePlace) { openTunnels.withLock { _ = $0.open.removeValue(forKey: ObjectIdentifier(tunnel)) } }
 
     /// Closes a tunnel that gives way to a client.
     /// - Returns: false if there is none.
     fileprivate func closeSilentTunnel(for client: ClientID, kind: ExchangePlace.Kind, now: NIODeadline = .now()) -> Bool {
         let hasRoom = exchanges.used < exchanges.limit && busy.used < busy.limit
-        let kindHasRoom = kind != .tunnel || FairShare.admitsOne(ofKind: tunnelCount.load(ordering: .relaxed), limit: busy.limit)
-        let closed = tunnels.withLock { state -> ExchangePlace? in
+        let kindHasRoom = kind != .tunnel || tunnels.used < tunnels.limit
+        let closed = openTunnels.withLock { state -> ExchangePlace? in
             guard !state.open.isEmpty, now - state.searchedAt >= Self.searchPause else { return nil }
             let open = Array(state.open.values)
             let silent = open.map { SilentTunnel(client: $0.client, silence: $0.silence(at: now)) }
@@ -186,6 +171,8 @@ package final class ClientAccount: Sendable {
     package let memory: SharedBudget.Share
     private let exchanges: SharedBudget.Share
     private let busy: SharedBudget.Share
+    private let requests: SharedBudget.Share
+    private let tunnels: SharedBudget.Share
     private let shares: ClientShares
     /// True if the system may say which process it is.
     let mayBeNamed: Bool
@@ -193,6 +180,7 @@ package final class ClientAccount: Sendable {
     fileprivate init(_ client: ClientID, in shares: ClientShares) {
         (self.client, self.shares) = (client, shares)
         (memory, exchanges, busy) = (shares.memory.share(), shares.exchanges.share(), shares.busy.share())
+        (requests, tunnels) = (shares.requests.share(), shares.tunnels.share())
         mayBeNamed = if case .address(let address) = client { address.meansLoopback } else { false }
     }
 
@@ -219,9 +207,10 @@ package final class ClientAccount: Sendable {
     private func take(_ kind: ExchangePlace.Kind) -> Bool {
         guard !kind.isExchange || exchanges.take(1) else { return false }
         guard kind.isBusy else { return true }
-        if shares.count(kind) {
+        let ofKind = kind == .tunnel ? tunnels : requests
+        if ofKind.take(1) {
             if busy.take(1) { return true }
-            shares.change(kind, by: -1)
+            ofKind.change(by: -1)
         }
         if kind.isExchange { exchanges.change(by: -1) }
         return false
@@ -230,7 +219,9 @@ package final class ClientAccount: Sendable {
     /// Counts what is under way whether the client may have it or not; negative amounts are given back.
     func change(_ amount: ExchangeCount) {
         exchanges.change(by: amount.exchanges)
-        busy.change(by: amount.busy)
+        busy.change(by: amount.requests + amount.tunnels)
+        requests.change(by: amount.requests)
+        tunnels.change(by: amount.tunnels)
     }
 
     /// Counts a tunnel among those that may be closed.
@@ -238,7 +229,6 @@ package final class ClientAccount: Sendable {
 
     fileprivate func ended(_ place: ExchangePlace) {
         if place.kind == .tunnel { shares.untrack(place) }
-        if place.kind.isBusy { shares.change(place.kind, by: -1) }
         if let connection = place.connection { connection.ended(place.kind) } else { change(-ExchangeCount(place.kind)) }
     }
 }
@@ -246,20 +236,27 @@ package final class ClientAccount: Sendable {
 /// What is under way, as the limits count it.
 struct ExchangeCount: Equatable {
     var exchanges = 0
-    var busy = 0
+    /// Connections that requests keep busy.
+    var requests = 0
+    var tunnels = 0
 
     init() {}
 
-    init(_ kind: ExchangePlace.Kind) { (exchanges, busy) = (kind.isExchange ? 1 : 0, kind.isBusy ? 1 : 0) }
+    init(_ kind: ExchangePlace.Kind) {
+        exchanges = kind.isExchange ? 1 : 0
+        tunnels = kind == .tunnel ? 1 : 0
+        requests = kind.isBusy ? 1 - tunnels : 0
+    }
 
     static func += (left: inout ExchangeCount, right: ExchangeCount) {
         left.exchanges += right.exchanges
-        left.busy += right.busy
+        left.requests += right.requests
+        left.tunnels += right.tunnels
     }
 
     static prefix func - (count: ExchangeCount) -> ExchangeCount {
         var negative = ExchangeCount()
-        (negative.exchanges, negative.busy) = (-count.exchanges, -count.busy)
+        (negative.exchanges, negative.requests, negative.tunnels) = (-count.exchanges, -count.requests, -count.tunnels)
         return negative
     }
 }

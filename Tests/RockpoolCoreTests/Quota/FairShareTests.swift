@@ -47,8 +47,10 @@ struct FairShareTests {
         #expect(FairShare.isExceeded(held: held, used: used, limit: 100) == isExceeded)
     }
 
-    @Test(arguments: [(767, true), (768, false)]) func noKindTakesMoreThanThreeQuarters(count: Int, isAdmitted: Bool) {
-        #expect(FairShare.admitsOne(ofKind: count, limit: 1024) == isAdmitted)
+    @Test(arguments: [(1, 1), (2, 2), (3, 3), (4, 3), (100, 75), (1024, 768)])
+    func noKindTakesMoreThanThreeQuarters(limit: Int, most: Int) {
+        #expect(FairShare.ofKind(limit: limit) == most)
+        #expect(most == (0..<limit).first { !FairShare.admits(1, held: $0, used: $0, limit: limit) } ?? limit)
     }
 
     // MARK: silent tunnels

@@ -29,11 +29,24 @@ struct ClientSharesTests {
     @Test(arguments: [ExchangePlace.Kind.request, .streams, .tunnel]) func noKindTakesMoreThanThreeQuarters(kind: ExchangePlace.Kind) {
         let shares = ClientShares(exchanges: 1000, connections: 100)
         let clients = (1...20).map { shares.account(of: .process($0)) }
-        let places = (0..<10).flatMap { _ in clients.compactMap { $0.begin(kind) } }
-        #expect(places.count == 75)
+        var places = (0..<10).flatMap { _ in clients.compactMap { $0.begin(kind) } }
         let others: [ExchangePlace.Kind] = kind == .tunnel ? [.request, .streams] : [.tunnel]
         for other in others { #expect(shares.account(of: ann).begin(other) != nil) }
-        #expect(shares.account(of: .process(99)).begin(kind) == nil)
+        for newcomer in Int32(100)..<200 { places += [shares.account(of: .process(newcomer)).begin(kind)].compactMap(\.self) }
+        #expect(places.count == 75)
+        places = []
+        #expect(shares.requests.used == 0 && shares.tunnels.used == 0 && shares.busy.used == 0)
+    }
+
+    /// Also where the limit of exchanges is no lower than that of connections, as with few descriptors.
+    @Test(arguments: [ExchangePlace.Kind.request, .streams, .tunnel]) func noClientTakesAllOfAKind(kind: ExchangePlace.Kind) {
+        for limit in 5...120 {
+            let shares = ClientShares(exchanges: 1000, connections: limit)
+            let account = shares.account(of: ann)
+            let places = (0..<limit).compactMap { _ in account.begin(kind) }
+            #expect(places.count >= limit / 2, "\(limit)")
+            #expect(shares.account(of: bob).begin(kind) != nil, "\(limit): \(places.count)")
+        }
     }
 
     @Test func aSilentTunnelGivesWay() async throws {
