@@ -49,7 +49,7 @@ struct SyncRoutesTests {
         let next = try #require(first["next"]?.string)
         let second = try await door.ask(.get, "/v1/sync/log?limit=2&cursor=\(next)").json
         #expect(second["items"]?.array?.count == 1 && second["next"]?.isNull == true)
-        let names: Set = ["at", "operation", "event", "detail"]
+        let names: Set = ["at", "operation", "method", "url", "event", "detail"]
         #expect(Set(second["items"]?.array?.first?.object?.names ?? []) == names)
     }
 

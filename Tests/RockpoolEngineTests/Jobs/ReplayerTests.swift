@@ -155,7 +155,7 @@ struct ReplayerTests {
 
     /// The table of docs/outbox.md#answers, end to end for its most common rows.
     @Test(arguments: [
-        (204, OperationState.delivered), (202, .delivered), (422, .dead), (400, .dead), (404, .conflicted), (409, .conflicted),
+        (204, OperationState.delivered), (202, .delivered), (422, .dead), (400, .dead), (404, .dead), (409, .conflicted),
         (412, .conflicted), (401, .dead), (500, .pending), (503, .pending), (429, .pending), (501, .dead),
     ])
     func answersBecomeStates(status: Int, state: OperationState) async throws {

@@ -38,7 +38,7 @@ struct UndeclaredHostTests {
         #expect(pool.engine.reachability.machine(of: Self.name)?.state == .offline)
         pool.origin.answers { _ in .status(204) }
         pool.clock.advance(by: .minutes(5))
-        #expect(await Prober(engine: pool.engine, replayer: replayer).runOnce() == [Self.name])
+        #expect(await Prober(engine: pool.engine, replayer: replayer).runOnce().contains(Self.name))
         await replayer.runOnce()
         #expect(try await pool.operations(Set(OperationState.allCases)).first?.state == .delivered)
         #expect(pool.origin.lines.suffix(2) == ["HEAD /", "PUT /a"])

@@ -38,7 +38,6 @@ extension CacheStore {
         return keys?.count
     }
 
-    /// Maximum bytes of all pinned entries together.
     /// Returns the bytes that a cleanup could free, by category: of what is past its offline window, and of what is stale and not kept for
     /// offline use. What is pinned is not among them.
     package func reclaimable(now: Timestamp) async throws -> [String: Int64] {
@@ -58,6 +57,7 @@ extension CacheStore {
         }
     }
 
+    /// Maximum bytes of all pinned entries together.
     private var pinCap: Int64 { settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100 }
 
     /// True if the replacement of a pinned variant may be pinned too: the cap applies to entries that grow as it does to new ones.
