@@ -21,6 +21,14 @@ package struct Sight: Sendable {
         let ended: UInt64
     }
 
+    /// The last writes of one viewer.
+    private struct Writes {
+        var known: [Written] = []
+        /// The end of the last one that is forgotten: what was shown before it may be older than that write.
+        var forgotten: UInt64
+        var last: UInt64 { known.last?.ended ?? forgotten }
+    }
+
     /// Of two generations of places, and of the viewers whose writes are known.
     private static let limit = 10_000
     private static let viewerLimit = 1000
@@ -29,7 +37,9 @@ package struct Sight: Sendable {
 
     private var young: [Place: Shown] = [:]
     private var old: [Place: Shown] = [:]
-    private var written: [String: [Written]] = [:]
+    private var written: [String: Writes] = [:]
+    /// The last moment of a write of a viewer whose writes are forgotten.
+    private var forgotten: UInt64 = 0
 
     package init() {}
 
@@ -39,7 +49,7 @@ package struct Sight: Sendable {
     ///   - asked: the moment when the viewer asked.
     package mutating func note(shown version: String, at url: String, to viewer: String, asked: UInt64) {
         let place = Place(viewer: viewer, url: url)
-        if let known = young[place], known.asked > asked { return }
+        if let known = young[place] ?? old[place], known.asked > asked { return }
         if young.count >= Self.limit, young[place] == nil { (old, young) = (young, [:]) }
         young[place] = Shown(version: version, asked: asked)
     }
@@ -47,12 +57,13 @@ package struct Sight: Sendable {
     /// Notes that a viewer's write was answered, or that its effect is not known.
     /// - Parameter version: the strong entity tag of the answer; nil if it named none.
     package mutating func note(writeTo url: String, by viewer: String, version: String?, at moment: UInt64) {
-        if written[viewer] == nil, written.count >= Self.viewerLimit, let oldest = written.min(by: { Self.last($0) < Self.last($1) }) {
+        if written[viewer] == nil, written.count >= Self.viewerLimit, let oldest = written.min(by: { $0.value.last < $1.value.last }) {
+            forgotten = max(forgotten, oldest.value.last)
             written[oldest.key] = nil
         }
-        var writes = written[viewer] ?? []
-        if writes.count >= Self.writeLimit { writes.removeFirst() }
-        writes.append(Written(url: url, version: version, ended: moment))
+        var writes = written[viewer] ?? Writes(forgotten: forgotten)
+        if writes.known.count >= Self.writeLimit { writes.forgotten = writes.known.removeFirst().ended }
+        writes.known.append(Written(url: url, version: version, ended: moment))
         written[viewer] = writes
     }
 
@@ -61,12 +72,12 @@ package struct Sight: Sendable {
     package func version(of url: String, for viewer: String) -> String? {
         let place = Place(viewer: viewer, url: url)
         let shown = young[place] ?? old[place]
-        let later = (written[viewer] ?? []).last { $0.ended > shown?.asked ?? 0 && Self.touches($0.url, url) }
-        guard let later else { return shown?.version }
+        let writes = written[viewer] ?? Writes(forgotten: forgotten)
+        guard let later = writes.known.last(where: { $0.ended > shown?.asked ?? 0 && Self.touches($0.url, url) }) else {
+            return shown.flatMap { $0.asked > writes.forgotten ? $0.version : nil }
+        }
         return Self.path(later.url) == Self.path(url) ? later.version : nil
     }
-
-    private static func last(_ entry: (key: String, value: [Written])) -> UInt64 { entry.value.last?.ended ?? 0 }
 
     /// True if one of the paths is the other, or lies above it.
     private static func touches(_ one: String, _ other: String) -> Bool {

@@ -45,6 +45,22 @@ import Testing
         #expect(sight.version(of: Self.item, for: "ann") == "\"2\"")
     }
 
+    /// Of many own writes, and of many clients that write, not all are remembered: what was shown before one of those may be older than it.
+    @Test(arguments: [["ann"], (0..<2000).map { "viewer \($0)" }]) func whatWasShownBeforeAForgottenWriteDoesNotCount(others: [String]) {
+        var sight = Sight()
+        sight.note(shown: "\"1\"", at: Self.item, to: "ann", asked: 1)
+        sight.note(writeTo: Self.item, by: "ann", version: "\"2\"", at: 2)
+        for number in 0..<2000 {
+            sight.note(
+                writeTo: "https://a.test/notes/other-\(number)", by: others[number % others.count], version: nil, at: UInt64(3 + number))
+            let version = sight.version(of: Self.item, for: "ann")
+            #expect(version == "\"2\"" || version == nil, "\(number)")
+        }
+        #expect(sight.version(of: Self.item, for: "ann") == nil)
+        sight.note(shown: "\"5\"", at: Self.item, to: "ann", asked: 3000)
+        #expect(sight.version(of: Self.item, for: "ann") == "\"5\"")
+    }
+
     @Test func itIsBounded() {
         var sight = Sight()
         for number in 0..<50_000 {
