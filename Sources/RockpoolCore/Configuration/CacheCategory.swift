@@ -31,6 +31,9 @@ package struct CacheCategory: Hashable, Sendable, Codable {
         self.maxObject = maxObject
         self.minUses = minUses
     }
+
+    /// True if only its share and the limit of the cache make it smaller: its entries are kept for offline use.
+    package var isKept: Bool { name == Self.critical.name || offlineWindow == .forever }
 }
 
 extension CacheCategory {

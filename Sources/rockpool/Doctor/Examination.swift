@@ -66,7 +66,7 @@ struct Examination {
             }
         return listeners.compactMap { name, address in
             guard let place = HostAndPort(address), place.port != 0 else { return nil }
-            if Self.isFree(place) { return .ok("port", detail: "\(name) \(address) is free") }
+            if place.isFree { return .ok("port", detail: "\(name) \(address) is free") }
             if OtherServer(at: configuration.admin.listen) != nil {
                 return .warn(
                     "port", detail: "\(name) \(address) is held, probably by another Rockpool",
@@ -76,21 +76,6 @@ struct Examination {
                 "port", detail: "\(name) \(address) cannot be listened on",
                 advice: "stop the program that holds it (ss -ltnp), or choose another port")
         }
-    }
-
-    private static func isFree(_ place: HostAndPort) -> Bool {
-        var hints = addrinfo()
-        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(place.host, "\(place.port)", &hints, &list) == 0, let first = list?.pointee else { return false }
-        defer { freeaddrinfo(list) }
-        let descriptor = socket(first.ai_family, first.ai_socktype, first.ai_protocol)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var on: Int32 = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        return bind(descriptor, first.ai_addr, first.ai_addrlen) == 0
     }
 
     private func directories() -> [Finding] {

@@ -26,14 +26,15 @@ struct AddCommand: AsyncParsableCommand {
         let edit = try ConfigurationEdit(file: file)
         let before = try ConfigurationSources(file: access(file, F_OK) == 0 ? file : nil, environment: [:]).load().configuration
         let inForce = server?.configuration ?? before
-        let declared = try APIAddress(url).declared(besides: inForce, name: name)
+        let api = APIAddress(url)
+        let declared = try api.declared(besides: inForce, name: name)
         if let known = inForce.upstreams.first(where: { $0.origin == declared.origin }) {
             Display.output.print("\(known.origin.url) is declared already, as \(known.name)".inOneLine)
             return try await tell(known, by: server)
         }
         let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
-        let api = try APIProbe(origin: declared.origin).usual(below: APIAddress(url).path) ?? ProposedAPI()
-        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: api, gateway: address)
+        let found = try APIProbe(origin: declared.origin).usual(below: api.path) ?? ProposedAPI()
+        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: found, gateway: address)
         let edited = try edit.adding(proposed.entry)
         Display.output.print("\(file):".inOneLine)
         for line in edit.added(in: edited) { Display.output.print("+ \(line)".inOneLine) }
@@ -105,34 +106,5 @@ struct APIAddress {
         guard var upstream = configuration.upstreams.last else { throw ValidationError("\(url) is no URL of an API") }
         if let name { upstream.name = name }
         return upstream
-    }
-}
-
-/// The ports of this machine.
-enum LocalPort {
-    /// The first address that no process has, from the port of `address` on.
-    static func freeAddress(from address: String?) throws(CommandFailure) -> String {
-        guard var place = address.flatMap({ HostAndPort($0) }) else { return "127.0.0.1:7630" }
-        for port in place.port..<min(place.port + 100, 65_536) where isFree(port) {
-            place.port = port
-            return place.description
-        }
-        throw CommandFailure(.failed, "no port from \(place.port) on is free; name one for the gateway")
-    }
-
-    /// True if no process listens on a port of the loopback address.
-    static func isFree(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0, let port = in_port_t(exactly: port) else { return false }
-        defer { close(descriptor) }
-        var reuse: Int32 = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<Int32>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        } == 0
     }
 }

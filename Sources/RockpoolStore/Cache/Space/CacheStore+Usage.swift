@@ -41,7 +41,7 @@ extension CacheStore {
     /// Returns the bytes that a cleanup could free, by category: of what is past its offline window, and of what is stale and not kept for
     /// offline use. What is pinned is not among them.
     package func reclaimable(now: Timestamp) async throws -> [String: Int64] {
-        let kept = categories.filter { $0.name == CacheCategory.critical.name || $0.offlineWindow == .forever }.map(\.name)
+        let kept = categories.filter(\.isKept).map(\.name)
         let marks = kept.map { _ in "?" }.joined(separator: ", ")
         return try await database.pool.read { db in
             let rows = try Row.fetchAll(

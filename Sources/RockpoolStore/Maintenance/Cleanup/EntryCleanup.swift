@@ -74,10 +74,7 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// The names of the categories that only their share and the limit of the cache make smaller: the entries are kept for offline use.
-    private var keptCategories: [String] {
-        categories.filter { $0.name == CacheCategory.critical.name || $0.offlineWindow == .forever }.map(\.name).sorted()
-    }
+    private var keptCategories: [String] { categories.filter(\.isKept).map(\.name).sorted() }
 
     /// Removes entries past the offline window, and stale entries unused for the requested or configured time; every stale entry when the
     /// cleanup is aggressive.
