@@ -1,8 +1,21 @@
 // The root command: its subcommands and exit status (docs/reference/cli.md#commands).
 import ArgumentParser
+import Dispatch
 import Foundation
 
 @main
+enum Program {
+    /// Runs the command away from the main thread. Swift gives the tasks of the main thread the priority of a person who waits. On Linux that
+    /// is a nice value which only root may ask for; each thread of a service would complain of it in the journal.
+    static func main() {
+        Task.detached(priority: .medium) {
+            await Rockpool.runCommandLine()
+            Foundation.exit(ExitStatus.done.rawValue)
+        }
+        DispatchSemaphore(value: 0).wait()
+    }
+}
+
 struct Rockpool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rockpool",
@@ -54,7 +67,8 @@ struct Rockpool: AsyncParsableCommand {
                 ]),
         ])
 
-    static func main() async {
+    /// Runs the command that the command line names. Ends the process where it fails.
+    static func runCommandLine() async {
         let words = CommandWords(CommandLine.arguments.dropFirst())
         if words.asksForMore {
             let table = TextTable(

@@ -6,7 +6,7 @@ struct FileLanes: Sendable {
     private let queues: [DispatchQueue]
 
     init(label: String, count: Int = 2) {
-        queues = (0..<max(1, count)).map { DispatchQueue(label: "\(label).\($0)", qos: .userInitiated) }
+        queues = (0..<max(1, count)).map { DispatchQueue(label: "\(label).\($0)") }
     }
 
     /// Runs `work` on the queue selected by `number`.

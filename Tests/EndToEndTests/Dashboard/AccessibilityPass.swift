@@ -7,8 +7,8 @@ enum AccessibilityPass {
           const faults = [], say = (one, words) => faults.push(`${one.tagName.toLowerCase()} "${(one.innerText ?? '').trim().slice(0, 40)}": ${words}`);
           const isSeen = (one) => one.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && one.getClientRects().length > 0;
           const name = (one) => (one.getAttribute('aria-label') ?? (one.getAttribute('aria-labelledby') ?? '').split(' ').filter(Boolean)
-            .map((id) => document.getElementById(id)?.innerText ?? '').join(' ')) || [...(one.labels ?? [])].map((label) => label.innerText).join(' ')
-            || one.innerText || one.getAttribute('title') || '';
+            .map((id) => document.getElementById(id)?.innerText ?? '').join(' ')) || [...(one.labels ?? [])].filter(isSeen).map((label) => label.innerText).join(' ')
+            || (one.matches('select') ? '' : one.innerText) || one.getAttribute('title') || '';
           if (!document.documentElement.lang) faults.push('the page says no language');
           for (const [selector, count] of [['main', 1], ['h1', 1], ['title', 1]]) {
             if (document.querySelectorAll(selector).length !== count) faults.push(`${selector} is not there ${count} time`);

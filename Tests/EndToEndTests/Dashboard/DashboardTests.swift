@@ -175,7 +175,7 @@ import Testing
     @Test func thePassFindsWhatItIsFor() async throws {
         let page = """
             <title>x</title><main><h1 style='color:%23aaa;background:%23fff'>pale</h1><h3>skipped</h3><button style='width:9px;height:9px'></button>
-            <input id='a'><p id='a'>twice</p><p aria-labelledby='nobody'>x</p><div style='width:3000px'>wide</div></main><main></main>
+            <input id='a'><p id='a'>twice</p><p aria-labelledby='nobody'>x</p><div style='width:3000px'>wide</div><label for='b' hidden>unseen</label><select id='b'><option>one</option></select></main><main></main>
             """
         let browser = try await Browser()
         try await browser.open("data:text/html," + page.replacing("\n", with: ""))
@@ -184,7 +184,8 @@ import Testing
         for words in [
             "no language", "main is not there 1", "contrast of 2.32", "after a heading of level 1", "button \"\": has no name",
             "too small to hit",
-            "input \"\": has no name", "the id a is there twice", "points to nothing (nobody)", "wide in 1280",
+            "input \"\": has no name", "select \"one\": has no name", "the id a is there twice", "points to nothing (nobody)",
+            "wide in 1280",
         ] { #expect(faults.contains { $0.contains(words) }, "\(words) is not among \(faults)") }
     }
 

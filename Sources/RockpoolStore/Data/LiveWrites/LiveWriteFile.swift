@@ -55,7 +55,7 @@ final class LiveWriteFile: Sendable {
     /// False if the file has not its whole size.
     private let isWhole: Bool
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "rockpool.data.live", qos: .userInitiated)
+    private let queue = DispatchQueue(label: "rockpool.data.live")
 
     static func path(_ directory: String) -> String { "\(directory)/live-writes" }
 
