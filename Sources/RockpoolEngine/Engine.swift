@@ -94,15 +94,16 @@ package final class Engine: Sendable {
             active: active, logger: logger, cheapWhole: cheapWhole, now: now)
         explainer = ReadExplainer(
             cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
+        itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         ownWrites = ReadYourWrites(
-            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, active: active, now: now)
+            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, itemsBefore: itemsBefore, active: active,
+            now: now)
         effects = OwnWriteEffects(cache: cache, sight: sight, reads: reads, active: active, logger: logger, now: now)
         identities = KnownIdentities(
             data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds,
             pauses: notifier.pauses, active: active, now: now)
-        itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
             ownWrites: ownWrites, effects: effects, identities: identities, itemsBefore: itemsBefore,
@@ -242,7 +243,7 @@ package final class Engine: Sendable {
         } catch {
             return Reply(Exchange.problem(after: error), trace)
         }
-        let asked = sight.moment()
+        let asked = plan.showsState ? sight.moment() : 0
         let identity = identity(of: exchange.request, plan)
         trace.identity = identity
         var context = RequestContext(
@@ -250,15 +251,19 @@ package final class Engine: Sendable {
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
-        let reply =
+        let answer =
             switch (plan.isWrite, exchange.isFromGateway) {
             case (true, _): await writes.write(&context)
             // What it keeps must not contain this gateway's queued writes.
             case (false, true): await reads.readServerState(&context)
             case (false, false): await ownWrites.read(&context)
             }
-        if !plan.isWrite, plan.hasVersionedItem, let shown = ShownVersion(reply.head, to: context.identity.partition) {
-            sight.note(shown, at: context.request.url, asked: asked)
+        var reply = answer
+        if plan.showsItem { await reply.collectItem(from: cache) }
+        if plan.showsState,
+            let shown = ShownState(reply.head, content: plan.showsItem ? reply.contentInMemory : nil, fetchedAt: context.trace.fetchedAt)
+        {
+            sight.note(shown, at: context.request.url, to: context.identity.partition, asked: asked)
         }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {

@@ -49,7 +49,7 @@ class Client:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.gateway, timeout=30)
         fields = {name.replace("_", "-"): value for name, value in fields.items()}
         if body is not None:
-            fields["Content-Type"] = "application/json"
+            fields.setdefault("Content-Type", "application/json")
         try:
             connection.request(method, path, None if body is None else json.dumps(body), fields)
             response = connection.getresponse()

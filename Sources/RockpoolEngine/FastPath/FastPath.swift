@@ -94,7 +94,7 @@ package final class FastPath: Sendable {
             recent.sampling.skip()
         }
         if !request.isHead { message.countServed() }
-        if let note = message.note, let shown = note.shown { sight.note(shown, at: note.url, asked: sight.moment()) }
+        if let note = message.note, let shown = note.shown { sight.note(shown, at: note.url) }
         return ReadyReply(message, isHead: request.isHead)
     }
 
@@ -157,10 +157,16 @@ package final class FastPath: Sendable {
         // `Origin` always selects: a reply without permission for a page must not be served to it (docs/caching.md#pages-of-other-origins).
         let names = found.flatMap { $0.response.validity.varyNames ?? [] } + [.origin] + (rule.fieldName.map { [$0] } ?? [])
         let selecting = Set(names).sorted { $0.canonicalName < $1.canonicalName }
+        let shown =
+            plan.showsState
+            ? ShownState(
+                entry.response.head, content: plan.showsItem ? Array(body.readableBytesView) : nil,
+                fetchedAt: entry.response.includesWritesUntil)
+            : nil
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
             principal: identity.principal,
-            shown: plan.hasVersionedItem ? ShownVersion(entry.response.head, to: identity.partition) : nil, category: plan.category?.name,
+            shown: shown.map { Showing($0, to: identity.partition) }, category: plan.category?.name,
             hidesTags: plan.upstream?.tags == .hide)
         cache.keep(hot, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }

@@ -134,9 +134,15 @@ extension OutboundWrites {
     func versioned(
         _ head: RequestHead, _ body: OutboundRequest.Body, of operation: QueuedWrite, resource: Resource?
     ) async -> (RequestHead, OutboundRequest.Body) {
-        guard let resource, let bytes = body.inMemory, case let versions = LocalVersions(resource),
-            case let tags = versions.tags(in: bytes), !tags.isEmpty
-        else { return (head, body) }
+        guard let resource, let bytes = body.inMemory else { return (head, body) }
+        let versions = LocalVersions(resource)
+        if let followed = await following(operation, bytes, versions) {
+            var head = head
+            head.fields = head.fields.ofReplacedBody
+            return (head, .bytes(ByteBuffer(bytes: followed)))
+        }
+        let tags = versions.tags(in: bytes)
+        guard !tags.isEmpty else { return (head, body) }
         let named = tags.map(\.sequence).filter { operation.needs.contains($0) || operation.baseSequence == $0 }
         let earlier = operation.baseSequence == nil ? [] : (try? await data.operations(sequences: named)) ?? []
         let real = Dictionary(
@@ -149,6 +155,17 @@ extension OutboundWrites {
         var head = head
         head.fields = head.fields.ofReplacedBody
         return (head, .bytes(ByteBuffer(bytes: replaced)))
+    }
+
+    /// Returns the body of an operation that builds on an earlier one, if it names the version that its client saw before that: it means the
+    /// version which the earlier one has made. Versions that are numbers cannot name a local state.
+    private func following(_ operation: QueuedWrite, _ body: [UInt8], _ versions: LocalVersions) async -> [UInt8]? {
+        guard let sequence = operation.baseSequence, let named = versions.value(in: body), named.string == nil,
+            let base = try? await data.base(of: operation.sequence), versions.value(in: base.body) == named,
+            let earlier = try? await data.operations(sequences: [sequence]).first,
+            let made = earlier.answeredRepresentation.flatMap({ versions.value(in: $0.body) }), made != named
+        else { return nil }
+        return versions.with(made, in: body)
     }
 
     /// True if one of these operations was delivered, and its answer had no strong ETag.
@@ -164,14 +181,15 @@ extension RequestHead {
     /// The fields alone.
     fileprivate var withoutTarget: RequestHead { RequestHead(method: method, origin: origin, target: "/", fields: fields) }
 
-    /// True if the base's ETag becomes its condition: the request changes an item that is versioned by its ETag
+    /// True if the base's ETag becomes its condition: the request changes a representation whose versions are entity tags
     /// (docs/reference/behaviour.md#conditions).
-    func takesBase(_ resource: Resource?) -> Bool { resource?.version == "etag" && buildsOnState(of: resource) }
+    func takesBase(_ resource: Resource?) -> Bool { (resource?.version ?? "etag") == "etag" && buildsOnState }
 
-    /// True if the request changes an item of the resource without a condition of its own.
-    func buildsOnState(of resource: Resource?) -> Bool {
-        resource != nil && !isConditional && (method == .put || method == .patch || method == .delete)
-    }
+    /// True if the request changes the representation at its target without a condition of its own.
+    var buildsOnState: Bool { !isConditional && changesState }
+
+    /// True if the method changes the representation at the target.
+    var changesState: Bool { method == .put || method == .patch || method == .delete }
 
     /// True if the client sent a condition of its own.
     var isConditional: Bool {

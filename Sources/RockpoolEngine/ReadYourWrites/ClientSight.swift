@@ -1,34 +1,87 @@
 // Notes what replies show their clients (docs/outbox.md#sight).
 import HTTPTypes
+import NIOCore
 import RockpoolCore
+import RockpoolStore
 import Synchronization
 
 /// The `Sight` of one server.
 final class ClientSight: Sendable {
     private let state = Mutex(Sight())
     private let moments = Atomic<UInt64>(0)
+    /// `Sight.changes`.
+    private let changes = Atomic<UInt64>(0)
 
     /// Counts a moment: those of later calls are greater.
     func moment() -> UInt64 { moments.wrappingAdd(1, ordering: .relaxed).newValue }
 
+    /// Notes what a hot reply shows. Where nothing has changed since it was noted last, that costs a comparison.
+    func note(_ showing: Showing, at url: String) {
+        guard showing.notedAt.load(ordering: .relaxed) != changes.load(ordering: .acquiring) else { return }
+        let now = note(showing.state, at: url, to: showing.viewer, asked: moment())
+        showing.notedAt.store(now, ordering: .relaxed)
+    }
+
     /// Notes what a reply shows.
-    func note(_ shown: ShownVersion, at url: String, asked: UInt64) {
-        state.withLock { $0.note(shown: shown.version, at: url, to: shown.viewer ?? "", asked: asked) }
+    /// - Parameter asked: the moment when the client asked.
+    /// - Returns: `Sight.changes`.
+    @discardableResult
+    func note(_ shown: ShownState, at url: String, to viewer: String?, asked: UInt64) -> UInt64 {
+        change { $0.note(shown, at: url, to: viewer ?? "", asked: asked) }
     }
 
     /// Notes the end of a write.
-    func note(_ write: AnsweredWrite, by viewer: String?) {
-        let tag = write.answer.fields[.eTag].flatMap { EntityTag($0) }
+    func note(_ answer: ResponseHead, to request: RequestHead, by viewer: String?) {
+        let tag = answer.fields[.eTag].flatMap { EntityTag($0) }
         let version = tag.flatMap { $0.isStrong && LocalETag($0) == nil ? $0.fieldValue : nil }
         let moment = moment()
-        state.withLock { $0.note(writeTo: write.request.url, by: viewer ?? "", version: version, at: moment) }
+        change {
+            $0.note(writeTo: request.url, by: viewer ?? "", version: version, at: moment)
+            // What lies at a destination is another thing now.
+            if let destination = WebDAVEffect.destination(of: request) {
+                $0.note(writeTo: request.at(destination).url, by: viewer ?? "", version: nil, at: moment)
+            }
+        }
     }
 
-    /// The version that a viewer has in front of it; nil if that is not known.
-    func version(of url: String, for viewer: String?) -> String? { state.withLock { $0.version(of: url, for: viewer ?? "") } }
+    /// What a write of a viewer builds on.
+    func ground(of url: String, for viewer: String?, replacement: JSONValue? = nil) -> Sight.Ground {
+        state.withLock { $0.ground(of: url, for: viewer ?? "", replacement: replacement) }
+    }
+
+    @discardableResult
+    private func change(_ work: (inout Sight) -> Void) -> UInt64 {
+        state.withLock { sight in
+            work(&sight)
+            changes.store(sight.changes, ordering: .releasing)
+            return sight.changes
+        }
+    }
 }
 
 extension RoutePlan {
-    /// True for an item of a declared resource whose versions are entity tags.
-    var hasVersionedItem: Bool { entity?.isItem == true && entity?.resource?.version == "etag" }
+    /// True for a read of what its client may change later: an item of a declared resource, or a path without one.
+    var showsState: Bool {
+        guard !isWrite, upstream != nil, route?.kind != .s3, route?.kind != .graphql else { return false }
+        guard let entity, entity.resource != nil else { return true }
+        return entity.isItem && entity.action == nil
+    }
+
+    /// True for a read of an item of a declared resource: its content may be the base of a merge.
+    var showsItem: Bool { showsState && entity?.resource != nil }
+}
+
+extension Reply {
+    /// Reads a small representation of an item into memory, so that it can be the base of a merge.
+    mutating func collectItem(from cache: CacheStore) async {
+        guard head.status == 200, MediaType.isJSON(head.fields), !head.fields.contains(.contentEncoding) else { return }
+        if case .stream(_, let length?) = body, length > ShownState.contentLimit { return }
+        _ = await body.collect(upTo: ShownState.contentLimit, from: cache)
+    }
+
+    /// The whole body, if it is in memory.
+    var contentInMemory: [UInt8]? {
+        guard case .bytes(let bytes) = body, bytes.readableBytes <= ShownState.contentLimit else { return nil }
+        return Array(bytes.readableBytesView)
+    }
 }

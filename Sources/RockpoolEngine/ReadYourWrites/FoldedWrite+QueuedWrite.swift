@@ -16,7 +16,6 @@ extension FoldedWrite {
             operation.request, body: operation.body, sequence: operation.sequence, entityID: operation.entityID,
             isCreate: operation.localID != nil, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
         isCollectionWide = operation.localID == nil && operation.entityID == nil
-        mayBeShown = operation.localID != nil && operation.state != .delivered && operation.firstSentAt != nil
     }
 
     /// A write that is not stored yet and follows all stored ones.

@@ -47,7 +47,7 @@ final class OwnWriteEffects: Sendable {
         write.entity = plan.entity
         write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none else { return }
-        sight.note(write, by: partition)
+        sight.note(write.answer, to: write.request, by: partition)
         guard plan.strategy != .networkOnly else { return }
         if write.created != nil {
             let created = await reads.lookup.created(

@@ -6,11 +6,18 @@ import RockpoolStore
 
 extension ReadYourWrites {
 
-    /// Pins the representation that the client could have seen: the cached copy for this client with the client's own queued writes folded
-    /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
+    /// Pins what the client had in front of it: the representation that it was shown last, with the client's own queued writes folded in.
+    /// Stores its content and, where the write takes the base as its condition, its strong ETag.
     func pinBase(of operation: inout QueuedWriteDraft, for context: RequestContext) async {
-        guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
-        let state = await knownState(in: view, for: context)
+        guard context.request.changesState else { return }
+        guard let view = place(of: context), view.entityID != nil else {
+            guard operation.takesBase, context.plan.entity?.resource == nil else { return }
+            if case .shown(let seen) = sight.ground(of: context.request.url, for: context.identity.partition) {
+                (operation.baseETag, operation.baseFetchedAt) = (seen.condition, seen.fetchedAt ?? now())
+            }
+            return
+        }
+        let state = await knownState(in: view, for: context, replacement: operation.replacement)
         if operation.takesBase, let seenAt = state.seenAt {
             operation.baseFetchedAt = seenAt
             operation.baseETag = state.etag
@@ -20,11 +27,26 @@ extension ReadYourWrites {
         operation.base = await seen(in: view, state: state, before: operation)
     }
 
-    /// Returns the strong ETag of the version that the client could have seen last; nil where none is known. A live write carries it as its
+    /// Returns the strong ETag of the version that the client had in front of it; nil where none is known. A live write carries it as its
     /// condition, as a queued one does.
-    func knownETag(for context: RequestContext) async -> String? {
-        guard let view = place(of: context), view.entityID != nil else { return nil }
-        return await knownState(in: view, for: context).etag
+    /// - Parameter replacement: the whole representation that the write puts there; nil for any other write.
+    func knownETag(for context: RequestContext, replacement: JSONValue?) async -> String? {
+        guard let view = place(of: context), view.entityID != nil else {
+            guard context.plan.entity?.resource == nil else { return nil }
+            return switch sight.ground(of: context.request.url, for: context.identity.partition) {
+            case .shown(let seen): seen.condition
+            case .written(let version): version
+            case .unknown: nil
+            }
+        }
+        return await knownState(in: view, for: context, replacement: replacement).etag
+    }
+
+    /// True if a write to an item of a declared resource, or to a path of which its client has seen a version.
+    func knowsState(of context: RequestContext) -> Bool {
+        guard context.plan.entity?.resource == nil else { return true }
+        guard context.plan.upstream != nil, context.plan.route?.kind != .s3 else { return false }
+        return sight.ground(of: context.request.url, for: context.identity.partition) != .unknown
     }
 
     /// The newest state of an item that its client could have seen, without queued writes.
@@ -53,7 +75,7 @@ extension ReadYourWrites {
     }
 
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
-    private func knownState(in view: OverlayScope, for context: RequestContext) async -> KnownState {
+    private func knownState(in view: OverlayScope, for context: RequestContext, replacement: JSONValue?) async -> KnownState {
         var (copy, changedAt) = await storedStates(for: context)
         if copy == nil { changedAt = max(changedAt ?? .distantPast, cache.ownWrite(to: context.request.url) ?? .distantPast) }
         var state = KnownState(seenAt: max(copy?.response.includesWritesUntil ?? .distantPast, changedAt ?? .distantPast))
@@ -80,10 +102,17 @@ extension ReadYourWrites {
             state.note(operations) { active.routes.plan(for: $0).entity?.action != nil }
         }
         // What the client was shown counts, whatever has been stored since: a refresh in the background, or another client's read.
-        if view.resource.version == "etag", let version = sight.version(of: context.request.url, for: context.identity.partition),
-            version != state.etag
-        {
+        switch sight.ground(of: context.request.url, for: context.identity.partition, replacement: replacement) {
+        case .shown(let seen):
+            // A list that was read later has shown the item, too.
+            if state.isListed, let listedAt = state.seenAt, listedAt > seen.fetchedAt ?? .distantFuture { break }
+            if let condition = seen.condition, condition == state.etag { break }
+            guard seen.condition != nil || seen.content != nil else { break }
+            state = KnownState(
+                body: seen.content, contentType: seen.contentType, etag: seen.condition, seenAt: seen.fetchedAt ?? state.seenAt ?? now())
+        case .written(let version?) where version != state.etag && view.resource.version == "etag":
             state = KnownState(etag: version, seenAt: state.seenAt ?? now())
+        case .written, .unknown: break
         }
         return state
     }
@@ -107,7 +136,7 @@ extension ReadYourWrites {
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(in view: OverlayScope, state: KnownState, before operation: QueuedWriteDraft) async -> Conflict.Side? {
-        var writes = await foldedWrites(in: view, fetchedAt: state.seenAt)
+        guard var writes = try? await foldedWrites(in: view, fetchedAt: state.seenAt) else { return nil }
         // The state after an action is unknown to its client, who has seen the one before.
         writes.removeAll { $0.action != nil }
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.

@@ -86,7 +86,12 @@ extension ReadYourWrites {
             base.reply = reply
             if isItsOwn, reply.head.status == 200, base.value == nil { return context.conditional(dirty(reply)) }
         }
-        let writes = await foldedWrites(in: view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
+        let fetchedAt = base.value == nil ? base.absentSince : context.trace.fetchedAt
+        guard let writes = try? await foldedWrites(in: view, fetchedAt: fetchedAt) else {
+            return base.reply == nil
+                ? Reply(Problem(.busy, detail: "the outbox cannot be read, and with it what this client has written"), context.trace)
+                : unfolded(base, for: context)
+        }
         guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         if view.entityID != nil {
             let outcome = ItemFold.fold(base.value, with: writes, resource: view.resource)
@@ -95,9 +100,7 @@ extension ReadYourWrites {
         guard let value = base.value else { return unfolded(base, for: context) }
         let fold = CollectionFold.fold(value, query: view.key(for: context).query, with: writes, resource: view.resource)
         guard let last = fold.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
-        // A list that was fetched after a lost create may show the item already, under an id that is not known yet.
-        let isDirty = fold.isDirty || writes.contains(where: \.mayBeShown)
-        let representation = FoldedReads.Representation(fold.value, last: last, isDirty: isDirty, writes: writes)
+        let representation = FoldedReads.Representation(fold.value, last: last, isDirty: fold.isDirty, writes: writes)
         if let kept { folded.keep(representation, of: kept.key, at: version, over: kept.base) }
         if writes.count >= FreedMemory.manyWrites { FreedMemory.process.muchWasFreed() }
         return shown(representation, over: base.reply, for: context)
@@ -121,7 +124,9 @@ extension ReadYourWrites {
         if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
         let listed = entry == nil ? await lists.item(in: view, for: context) : nil
         if let listed { value = view.resource.body(of: listed.element) }
-        let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil ?? listed?.at)
+        guard let writes = try? await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil ?? listed?.at) else {
+            return (nil, true)
+        }
         return switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .unchanged: (value, value != nil)
         case .present(let value, _, _): (value, true)
@@ -195,18 +200,27 @@ extension ReadYourWrites {
         return reply
     }
 
-    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+    /// Returns the writes that a copy lacks, as they are folded into it.
+    /// - Parameter fetchedAt: when the copy was asked for; nil without a copy.
+    /// - Throws: if the outbox cannot be read: then nothing is known of them.
+    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?) async throws -> [FoldedWrite] {
         let writes = pendingWrites(in: view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
-        let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []
+        let operations = try await data.operations(sequences: writes.map(\.sequence))
         // A create has the content of the writes that were squashed into it, so its tag is that of the last of them.
         let maySquash = active.routes.upstream(named: view.upstream)?.queue.squash == .safe
         let squashed = maySquash ? (try? await data.lastSquashed(into: operations.filter { $0.localID != nil })) ?? [:] : [:]
-        return operations.filter { $0.state != .dead && $0.state != .cancelled && $0.state != .superseded }.map {
-            var write = FoldedWrite($0, action: active.routes.plan(for: $0.request).entity?.action, in: data)
-            write.sequence = squashed[$0.sequence] ?? write.sequence
-            return write
+        var folded: [FoldedWrite] = []
+        for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
+            var write = FoldedWrite(operation, action: active.routes.plan(for: operation.request).entity?.action, in: data)
+            write.sequence = squashed[operation.sequence] ?? write.sequence
+            if !write.isDelivered, let fetchedAt, let sentAt = operation.firstSentAt, fetchedAt >= sentAt {
+                write.mayBeShown = true
+                if operation.localID != nil { write.idsBefore = await itemsBefore.ids(for: operation, as: operation.request) }
+            }
+            folded.append(write)
         }
+        return folded
     }
 
     // MARK: the reply

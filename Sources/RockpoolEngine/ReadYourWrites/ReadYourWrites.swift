@@ -11,6 +11,7 @@ package final class ReadYourWrites: Sendable {
     /// What clients were shown.
     let sight: ClientSight
     let reads: ReadPipeline
+    let itemsBefore: ItemsBefore
     /// The last folded collections.
     let folded = FoldedReads()
     /// The configuration in force.
@@ -18,14 +19,15 @@ package final class ReadYourWrites: Sendable {
     let now: @Sendable () -> Timestamp
 
     init(
-        cache: CacheStore, data: DataStore, overlay: WriteOverlay, sight: ClientSight, reads: ReadPipeline, active: ActiveConfiguration,
-        now: @escaping @Sendable () -> Timestamp
+        cache: CacheStore, data: DataStore, overlay: WriteOverlay, sight: ClientSight, reads: ReadPipeline,
+        itemsBefore: ItemsBefore, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
         self.data = data
         self.overlay = overlay
         self.sight = sight
         self.reads = reads
+        self.itemsBefore = itemsBefore
         self.active = active
         self.now = now
     }

@@ -14,11 +14,15 @@ package final class FirstRead: FetchLead {
     let beganAt: Timestamp
     /// Called if the store had no room for the response.
     private let refused: @Sendable () -> Void
+    private let sight: ClientSight
+    /// The moment when the client asked.
+    private let asked: UInt64
     private let fetch = Mutex<CoalescedFetch?>(nil)
 
     /// Nil if something may be stored.
-    init?(_ context: RequestContext, by reads: ReadPipeline, refused: @escaping @Sendable () -> Void) {
+    init?(_ context: RequestContext, by reads: ReadPipeline, sight: ClientSight, refused: @escaping @Sendable () -> Void) {
         (self.reads, self.context, self.refused) = (reads, context, refused)
+        (self.sight, asked) = (sight, sight.moment())
         key = context.fetchKey()
         epoch = reads.inFlight.epoch(of: key.base)
         beganAt = reads.now()
@@ -52,6 +56,9 @@ package final class FirstRead: FetchLead {
     package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
         guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
         else { return false }
+        if context.plan.showsState, let shown = ShownState(head, content: nil, fetchedAt: beganAt) {
+            sight.note(shown, at: context.request.url, to: context.identity.partition, asked: asked)
+        }
         fetch.start(on: executor) { [self] in
             if await !reads.responses.keep(body, as: copy, by: context.plan) { refused() }
             reads.inFlight.leave(key: key)

@@ -21,7 +21,7 @@ extension Relays {
         let context = RequestContext(
             exchange: Exchange(request: head, isLocalClient: isLocalClient), trace: Trace(method: "GET", url: "", startedAt: now()),
             plan: rule.plan, identity: rule.identity, permission: .go, wishes: WritePreferences())
-        let first = FirstRead(context, by: reads) { rule.forget() }
+        let first = FirstRead(context, by: reads, sight: writes.ownWrites.sight) { rule.forget() }
         return first.map { rule.relay(of: head.target, by: $0) }
     }
 

@@ -95,6 +95,8 @@ package final class Relays: Sendable {
             return
         }
         if passed.isStored { return learnFirstRead(passed, of: exchange, as: plain, reply, since: moment) }
+        // What it shows is noted for later writes of its client.
+        if passed.plan.showsState, reply.head.fields.contains(.eTag) { return }
         let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
         let (head, listener) = (plain.head, plain.arrival.listener)
         let hash = Self.hash(head.readableBytesUInt8Span, listener)

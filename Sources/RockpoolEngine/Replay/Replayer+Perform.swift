@@ -100,7 +100,7 @@ extension Replayer {
                         await noteEffect(of: finished, sending: sending, mapping: disposition.mapping)
                     }
                 } else if finished.state == .uncertain, let head = sending.head {
-                    await itemsBefore.note(finished, as: head)
+                    await itemsBefore.note(finished, as: head, sentAt: finished.firstSentAt ?? now())
                 } else if finished.reason == .probed {
                     await lostAnswers.note(finished, mapping: disposition.mapping, shown: sending.found)
                 }

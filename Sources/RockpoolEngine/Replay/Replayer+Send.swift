@@ -39,6 +39,7 @@ extension Replayer {
             return unread(operation, failure: error, outgoing: outgoing)
         }
         let sentAt = now()
+        if operation.localID != nil { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? sentAt) }
         let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
         let (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
         if let span { traces.end(span, outcome, at: now()) }

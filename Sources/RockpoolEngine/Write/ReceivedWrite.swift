@@ -1,4 +1,5 @@
 // A write before it is sent or queued.
+import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
@@ -13,4 +14,12 @@ struct ReceivedWrite: Sendable {
     var condition: String?
     /// The record of its live attempt, from before it is sent; nil where there is none.
     var trace: LiveWriteTrace?
+}
+
+extension QueuedWriteDraft {
+    /// The whole representation that a PUT puts at its target; nil for any other write, and where it is no JSON.
+    var replacement: JSONValue? {
+        guard request.method == .put, case .inline(let bytes) = body, MediaType.isJSON(request.fields) else { return nil }
+        return try? JSONValue.parse(bytes)
+    }
 }

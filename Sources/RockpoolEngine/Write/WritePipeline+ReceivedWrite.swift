@@ -51,9 +51,10 @@ extension WritePipeline {
             request.method == .post && clientKey == nil && upstream.queue.repeats == .same && !context.wishes.respondsAsync
             && (operation.principal != nil || bare.fields.contains(.rockpoolClient))
         try await supersedeDead(before: operation)
+        try await follow(&operation)
         let versions = try context.plan.entity?.resource.map { try localVersions(in: body, of: $0) } ?? []
-        operation.conditionedOn = try await ownSequences(bare.fields.localETags + versions, of: operation)
-        operation.takesBase = operation.action == nil && bare.buildsOnState(of: context.plan.entity?.resource)
+        operation.conditionedOn = try await ownSequences(operation.request.fields.localETags + versions, of: operation)
+        operation.takesBase = operation.action == nil && bare.buildsOnState && ownWrites.knowsState(of: context)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body: body)
         try await replaceLocalETags(in: &draft, body: body, resource: context.plan.entity?.resource)
@@ -94,6 +95,19 @@ extension WritePipeline {
             draft.operation.references = LocalIDScan.references(head: draft.operation.request, body: bytes)
                 .filter { data.localIDs.knows($0.id) && data.localIDs.mapping(of: $0.id) == nil }
         }
+    }
+
+    /// A client that writes twice under one condition means, the second time, the state that its first write makes: as long as that waits, its
+    /// tag stands for it.
+    private func follow(_ operation: inout QueuedWriteDraft) async throws {
+        let tags = EntityTag.list(in: operation.request.fields[.ifMatch] ?? "")
+        guard tags.contains(where: { LocalETag($0) == nil }), let earlier = try await data.lastOpenChange(before: operation) else { return }
+        let known =
+            EntityTag.list(in: earlier.request.fields[.ifMatch] ?? "") + [earlier.baseETag].compactMap { $0.flatMap { EntityTag($0) } }
+        guard known.contains(where: { tags.contains(LocalETag($0)?.base ?? $0) }) else { return }
+        operation.request.fields[.ifMatch] = tags.map { tag in
+            LocalETag(tag) == nil ? LocalETag(sequence: earlier.sequence, base: tag).fieldValue : tag.fieldValue
+        }.joined(separator: ", ")
     }
 
     /// Returns the local versions that a body of a declared resource names.

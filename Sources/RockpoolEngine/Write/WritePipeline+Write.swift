@@ -81,7 +81,7 @@ extension WritePipeline {
         _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
     ) async throws -> Reply {
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
-        let turn = context.isReachable && context.plan.hasVersionedItem ? ClientLane(draft.operation) : nil
+        let turn = context.isReachable && draft.operation.takesBase ? ClientLane(draft.operation) : nil
         if let turn { await entityTurns.enter(key: turn) }
         defer { if let turn { entityTurns.leave(key: turn) } }
         var isFree = false
@@ -93,7 +93,7 @@ extension WritePipeline {
             return try await enqueue(draft, body: body, context: &context)
         }
         if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
-            draft.condition = await ownWrites.knownETag(for: context)
+            draft.condition = await ownWrites.knownETag(for: context, replacement: draft.operation.replacement)
         }
         draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
         return try await send(&draft, body: body, context: &context, upstream: upstream)
@@ -230,7 +230,7 @@ extension WritePipeline {
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
             notifier.adoptHosts(of: [(stored.upstream, stored.request.origin)])
             await renewal.checkProof(of: stored)
-            await itemsBefore.note(stored, as: context.request)
+            if let sentAt = stored.firstSentAt { await itemsBefore.note(stored, as: context.request, sentAt: sentAt) }
             if let squashed = taken.squashed { notifier.tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key was committed first.

@@ -1,5 +1,6 @@
 // Opening of both databases: pragmas, identity, schema version, and the files that are refused (docs/storage.md#database-rules).
 import CSQLiteCalls
+import Dispatch
 import FoundationEssentials
 import GRDB
 import RockpoolCore
@@ -104,6 +105,8 @@ struct StoreDatabase: Sendable {
         var configuration = GRDB.Configuration()
         configuration.label = "rockpool"
         configuration.busyMode = .timeout(TimeInterval(busySeconds))
+        // GRDB's own default is a nice value below 0, which a service may not have.
+        configuration.qos = .default
         configuration.maximumReaderCount = 3
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { db in
@@ -125,6 +128,7 @@ struct StoreDatabase: Sendable {
     static func reader(_ path: String) throws -> DatabaseQueue {
         var configuration = GRDB.Configuration()
         configuration.readonly = true
+        configuration.qos = .default
         configuration.busyMode = .timeout(TimeInterval(busySeconds))
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0") }
         return try DatabaseQueue(path: path, configuration: configuration)

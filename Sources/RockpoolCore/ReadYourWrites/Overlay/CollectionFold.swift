@@ -39,6 +39,8 @@ private struct CollectionFolding {
     private var items: [JSONValue?]
     private var places: [String: Int] = [:]
     private var added: [JSONValue] = []
+    /// The places of items that an open create of this client has made.
+    private var claimed: Set<Int> = []
     /// The ids in `items` and `added`.
     private var shown: Set<String> = []
     private var result: CollectionOutcome
@@ -64,11 +66,33 @@ private struct CollectionFolding {
     }
 
     mutating func fold(_ writes: [FoldedWrite], of id: String?) {
-        let place = id.flatMap { places[$0] }
+        var place = id.flatMap { places[$0] }
         var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }
+        if place == nil, let create = writes.first, !create.isItem, create.mayBeShown {
+            let new = newPlaces(since: create)
+            place = new?.first { created(by: create, is: items[$0]) }
+            if let place { claimed.insert(place) }
+            result.isDirty = result.isDirty || place == nil && new?.isEmpty != true
+        }
         guard item.count > 0 else { return }
         if let place { update(place, to: item) } else { admit(item, with: writes) }
+    }
+
+    /// The places of items that were not there when a create was sent; nil if that is not known.
+    private func newPlaces(since create: FoldedWrite) -> [Int]? {
+        create.idsBefore.map { before in
+            items.indices.filter { place in
+                guard !claimed.contains(place), let id = items[place].flatMap({ shape.idText(in: $0) }) else { return false }
+                return !before.contains(id)
+            }
+        }
+    }
+
+    /// True if an item has every member that a create has given it.
+    private func created(by create: FoldedWrite, is item: JSONValue?) -> Bool {
+        guard let item, case .create(let object) = WriteEffect(create, shape: shape), let members = object.object else { return false }
+        return members.allSatisfy { shape.id == JSONPointer(tokens: [$0.name]) || item[$0.name] == $0.value }
     }
 
     private mutating func update(_ place: Int, to item: ItemProjection) {

@@ -24,8 +24,10 @@ package struct FoldedWrite: Hashable, Sendable {
     package var answer: JSONValue?
     /// True if it has taken effect at the upstream, though the cached copy does not show it yet.
     package var isDelivered: Bool
-    /// True for a create that was sent without an answer: the upstream may have the item, under an id of its own.
+    /// True if the upstream may have shown its effect already: it was sent without an answer so far, and the copy was asked for after that.
     package var mayBeShown = false
+    /// The ids that the collection had before a create was sent; nil if they are not known.
+    package var idsBefore: Set<String>?
     /// True if the body could not be read: what the write does is unknown.
     package var isUnreadable = false
     /// True if it addresses the collection itself and creates nothing.

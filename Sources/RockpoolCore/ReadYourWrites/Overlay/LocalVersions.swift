@@ -77,6 +77,21 @@ package struct LocalVersions {
         return result == value ? body : result.serialized()
     }
 
+    /// The declared version in a representation, of any type; nil without one.
+    package func value(in body: [UInt8]) -> JSONValue? {
+        guard let place, body.count <= Self.limit, let value = try? JSONValue.parse(body) else { return nil }
+        return place.get(in: shape.unwrapped(value))
+    }
+
+    /// Returns the body with another declared version.
+    package func with(_ version: JSONValue, in body: [UInt8]) -> [UInt8] {
+        guard let place, let value = try? JSONValue.parse(body) else { return body }
+        var object = shape.unwrapped(value)
+        let isBare = object == value
+        place.place(version, in: &object)
+        return (isBare ? object : shape.closed(object, in: value)).serialized()
+    }
+
     /// Returns the object with the text of each of its own members, and of the declared version, replaced where `change` returns another.
     private func mapped(_ object: JSONValue, _ change: (_ text: String, _ isDeclared: Bool) -> String?) -> JSONValue {
         guard let members = object.object else { return object }

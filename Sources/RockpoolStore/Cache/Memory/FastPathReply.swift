@@ -24,8 +24,8 @@ package final class FastPathReply: Sendable {
     package let body: ByteBuffer
     /// Counts the bodies that are sent from here; nil where they are not counted.
     package let served: ServedBytes?
-    /// What it shows of an item whose versions matter to later writes; nil for any other reply.
-    package let shown: ShownVersion?
+    /// What it shows of a place that its client may change; nil for any other reply.
+    package let shown: Showing?
     /// The name of the request's principal; nil without a credential.
     package let principal: String?
     /// The category of the route.
@@ -52,7 +52,7 @@ package final class FastPathReply: Sendable {
     ///     which another response would be selected; and the field that identifies principals at this upstream.
     package init(
         _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name],
-        served: ServedBytes? = nil, principal: String? = nil, shown: ShownVersion? = nil, category: String? = nil,
+        served: ServedBytes? = nil, principal: String? = nil, shown: Showing? = nil, category: String? = nil,
         hidesTags: Bool = false
     ) {
         self.shown = shown

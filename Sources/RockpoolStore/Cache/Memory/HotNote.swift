@@ -6,7 +6,7 @@ package import RockpoolCore
 package final class HotNote: Sendable {
     package let url: String
     package let principal: String?
-    package let shown: ShownVersion?
+    package let shown: Showing?
     package let upstream: String?
     package let category: String?
     package let cacheStatus: CacheStatus

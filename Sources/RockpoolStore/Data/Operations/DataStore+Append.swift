@@ -308,12 +308,20 @@ extension QueuedWriteDraft {
         return (needs.union(follows).subtracting([sequence]), follows.subtracting(needs).subtracting([sequence]))
     }
 
-    /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other.
+    /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other. The creates of one
+    /// client in a collection are sent in their order, which many APIs show.
     private func insertCollectionEdges(in db: Database, sequence: Int64) throws -> [Int64] {
         guard let collection else { return [] }
-        let earlier = try Int64.fetchAll(
-            db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)),
-            arguments: [upstream, collection, principal ?? "", sequence])
+        let arguments: StatementArguments = [upstream, collection, principal ?? "", sequence]
+        var earlier = try Int64.fetchAll(
+            db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)), arguments: arguments)
+        if localID != nil {
+            let create = """
+                SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ? AND method = 'POST'
+                    AND target = ? AND state IN ('pending', 'inflight') AND \(OperationState.isOpen) ORDER BY seq DESC LIMIT 1
+                """
+            earlier += try Int64.fetchAll(db.cachedStatement(sql: create), arguments: arguments + [request.target])
+        }
         return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), in: db, sequence: sequence) }
     }
 

@@ -164,6 +164,22 @@ extension DataStore {
         }
     }
 
+    /// Returns the last open write of the same principal that changes the entity of a new one; nil without one.
+    package func lastOpenChange(before new: QueuedWriteDraft) async throws -> QueuedWrite? {
+        guard let entity = new.entity else { return nil }
+        let sequence = try await reading { db in
+            try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(seq) FROM op WHERE upstream = ?1 AND entity = ?2 AND principal = ?3 AND \(OperationState.isOpen)
+                        AND method IN ('PUT', 'PATCH', 'DELETE')
+                    """,
+                arguments: [new.upstream, entity, new.principal ?? ""])
+        }
+        guard let sequence else { return nil }
+        return try await operations(sequences: [sequence]).first
+    }
+
     /// True if no operation is dead, in conflict, or open and about a whole collection.
     package func knowsNothingRare() async throws -> Bool {
         if rare.areAbsent { return true }
