@@ -143,8 +143,10 @@ fleet-faults: release clients
 fleet-mistakes: deps clients
 	Tests/fleet/mistakes/run
 
-## Random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees, conflicts, lost updates.
+## Stories of what a client has seen, then random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees,
+## conflicts, lost updates.
 sessions: release
+	Tests/sessions/run --sight
 	Tests/sessions/run --clients 1 --sequences $${SEQUENCES:-250}
 	Tests/sessions/run --clients 2 --sequences $${SEQUENCES:-250}
 

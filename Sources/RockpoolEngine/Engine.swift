@@ -130,10 +130,19 @@ package final class Engine: Sendable {
             writes: writes, active: active, ring: exchanges, now: now)
         tunnels = TunnelLog(ring: exchanges, active: active, now: now)
         credentials.restore(configuration.upstreams)
+        if let directory = sightDirectory { sight.takeUp(from: directory) }
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
 
     package var configuration: Configuration { active.configuration }
+
+    /// Keeps what clients have been shown for the next start; called once nothing is under way any more.
+    package func keepSight() {
+        if let directory = sightDirectory { sight.keep(in: directory) }
+    }
+
+    /// Where that is kept; nil if what is stored is encrypted, because it names URLs.
+    private var sightDirectory: String? { configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil }
     package var routes: RouteTable { active.routes }
 
     /// Notes that the connections of everything that is still under way are closed now, at a stop.

@@ -95,7 +95,7 @@ enum Question {
         guard statementNames.contains(name) else { return nil }
         switch DatabaseStatement(text()) {
         case .changes: return .statement
-        case .adds: return .call
+        case .adds: return .insertion
         case .asks: return .question
         case nil: return nil
         }
@@ -132,7 +132,9 @@ enum DatabaseStatement {
         let rest = start.dropFirst(verb.count)
         guard rest.first?.isWhitespace == true, rest.contains(where: { !$0.isWhitespace }) else { return nil }
         if let objects = changing[verb] {
-            let words = rest.prefix(120).split { !$0.isLetter && $0 != "_" }.map { $0.lowercased() }
+            let words = rest.prefix(120).split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map { $0.lowercased() }
+            // Some take a bare name.
+            if words.count == 1, ["drop", "truncate"].contains(verb) { return .changes }
             return words.first.map(objects.first.contains) == true || words.dropFirst().contains(where: objects.later.contains)
                 ? .changes : nil
         }
@@ -149,6 +151,7 @@ enum DatabaseStatement {
         case "select":
             let start = rest.first { !$0.isWhitespace }
             return words.contains("from") || start.map { !$0.isLetter } ?? false || rest.contains("(")
+        case "with": return words.contains("select") && rest.contains("(")
         case "show": return words.first.map { shown.contains($0) || $0.hasSuffix("s") && objects.contains(String($0.dropLast())) } ?? false
         case "describe": return words.count <= 2
         case "explain": return words.first.map { ["analyze", "query", "select", "with", "verbose", "extended"].contains($0) } ?? false
@@ -168,7 +171,7 @@ enum DatabaseStatement {
     /// sentence such as "delete the old tide table" has neither.
     private static let changing: [String: (first: Set<String>, later: Set<String>)] = [
         "alter": (objects, []), "create": (objects, []), "drop": (objects, []), "truncate": (objects, []), "rename": (objects, []),
-        "delete": (["from", "where"], []), "update": ([], ["set"]), "kill": (["query", "connection"], []),
+        "delete": (["from", "where"], []), "update": ([], ["set"]), "merge": (["into"], []), "kill": (["query", "connection"], []),
         "grant": (objects.union(["all", "select", "insert", "read", "write"]), ["to"]),
         "revoke": (objects.union(["all", "select", "insert", "read", "write"]), ["from"]),
     ]

@@ -8,12 +8,17 @@ package enum QueueObstacle: Hashable, Sendable {
     /// A call whose client needs the answer at once.
     case call
     case question, statement
+    /// A statement that adds rows.
+    case insertion
     case graphQL
     case lock, upload, login
     case crossSite
 
     /// True if no route lets such a request wait: its client has reported a failure, and does not expect a change later.
     package var isFinal: Bool { self == .statement }
+
+    /// True if the request changes something, whatever a route says of its method.
+    package var isChange: Bool { self == .statement || self == .insertion }
 
     /// The refusal as the end of a sentence, with the line of `routes` that helps. A GraphQL endpoint is declared by its kind. The answers of a
     /// path that only asks can be stored; one that only some bodies ask takes writes too.
@@ -37,6 +42,7 @@ package enum QueueObstacle: Hashable, Sendable {
         case .call: "a remote procedure call"
         case .question: "a question by \(request.method.rawValue)"
         case .statement: "a statement in a query"
+        case .insertion: "a statement that adds rows"
         case .graphQL: "a GraphQL request on a route that is not declared"
         case .lock: "a WebDAV lock"
         case .upload: "a step of an upload in several requests"

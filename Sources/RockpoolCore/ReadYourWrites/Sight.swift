@@ -222,3 +222,41 @@ extension ShownState {
         self.init(version: version, content: bytes, contentType: answer.fields[.contentType], fetchedAt: fetchedAt)
     }
 }
+
+// MARK: over a restart
+
+extension Sight {
+    /// The most places that are kept over a restart.
+    private static let recordLimit = 5_000
+
+    /// The versions that viewers have in front of them, as a JSON document; contents are not part of it.
+    package func document() -> JSONValue {
+        var records: [JSONValue] = []
+        for place in [young, old].flatMap(\.keys) + Array(written.keys) where records.count < Self.recordLimit {
+            let version: String?
+            var fetchedAt: Timestamp?
+            switch ground(of: place.url, for: place.viewer) {
+            case .shown(let state): (version, fetchedAt) = (state.condition, state.fetchedAt)
+            case .written(let made): version = made
+            case .unknown: version = nil
+            }
+            guard let version else { continue }
+            let moment = (fetchedAt ?? .distantPast).milliseconds
+            records.append([.string(place.viewer), .string(place.url), .string(version), .number(JSONNumber(moment))])
+        }
+        return .array(records)
+    }
+
+    /// A sight that begins with what a document holds; anything else in it is left out.
+    package init(document: JSONValue) {
+        self.init()
+        for record in document.array?.prefix(Self.recordLimit) ?? [] {
+            guard let parts = record.array, parts.count == 4, let viewer = parts[0].string, let url = parts[1].string,
+                let version = parts[2].string.flatMap({ EntityTag($0) }), case .number(let number) = parts[3],
+                let moment = Int64(number.literal)
+            else { continue }
+            let fetchedAt = moment == Timestamp.distantPast.milliseconds ? nil : Timestamp(milliseconds: moment)
+            note(ShownState(version: version, fetchedAt: fetchedAt), at: url, to: viewer, asked: 1)
+        }
+    }
+}

@@ -116,12 +116,12 @@ package final class FastPath: Sendable {
         return bound.value
     }
 
-    /// True if queued writes may affect the stored response. Such a response is never kept ready.
-    private func isOverlaid(_ plan: RoutePlan, target: String) -> Bool {
+    /// True if a read must include a write that the copy lacks.
+    private func isOverlaid(_ plan: RoutePlan, target: String, over entry: CacheEntry) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
         guard let collection = plan.entity?.collection else { return overlay.files.covers(upstream: upstream, path: FilePath(target)) }
         let alias = { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
-        return overlay.covers(upstream: upstream, collection: collection.canonical(alias))
+        return overlay.concerns(entry.response.includesWritesUntil, upstream: upstream, collection: collection.canonical(alias))
     }
 
     /// Keeps the reply to a plain request ready if it is a stored response with its body in memory, fresh, or stale for a reason that holds
@@ -148,7 +148,7 @@ package final class FastPath: Sendable {
         let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response))
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
-        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry,
+        guard let entry = messages.decision(on: basis, at: now())?.entry, !isOverlaid(plan, target: request.target, over: entry),
             entry.response.head.isSentWhole,
             !isTranslated(entry.response.head, plan: plan, gateway: gateway), !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),

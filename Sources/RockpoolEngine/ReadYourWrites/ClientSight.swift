@@ -1,4 +1,5 @@
 // Notes what replies show their clients (docs/outbox.md#sight).
+import Foundation
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -49,6 +50,15 @@ final class ClientSight: Sendable {
         state.withLock { $0.ground(of: url, for: viewer ?? "", replacement: replacement) }
     }
 
+    /// The present state.
+    var current: Sight { state.withLock { $0 } }
+
+    /// Begins with the state of an earlier run; every moment from now on is later.
+    func begin(with earlier: Sight) {
+        _ = moment()
+        change { $0 = earlier }
+    }
+
     @discardableResult
     private func change(_ work: (inout Sight) -> Void) -> UInt64 {
         state.withLock { sight in
@@ -83,5 +93,28 @@ extension Reply {
     var contentInMemory: [UInt8]? {
         guard case .bytes(let bytes) = body, bytes.readableBytes <= ShownState.contentLimit else { return nil }
         return Array(bytes.readableBytesView)
+    }
+}
+
+// MARK: over a restart
+
+extension ClientSight {
+    private static func file(in directory: String) -> String { "\(directory)/sight.json" }
+
+    /// Keeps the versions for the next start, at a clean stop: nothing is under way any more. A failure is no loss but of these.
+    func keep(in directory: String) {
+        let bytes = current.document().serialized()
+        let file = Self.file(in: directory)
+        try? FileManager.default.removeItem(atPath: file)
+        _ = FileManager.default.createFile(atPath: file, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
+    }
+
+    /// Takes up the versions of the last run, if it was stopped cleanly. They are gone then: after a crash they would be old.
+    func takeUp(from directory: String) {
+        let file = Self.file(in: directory)
+        guard let data = FileManager.default.contents(atPath: file) else { return }
+        try? FileManager.default.removeItem(atPath: file)
+        guard let document = try? JSONValue.parse(Array(data)) else { return }
+        begin(with: Sight(document: document))
     }
 }

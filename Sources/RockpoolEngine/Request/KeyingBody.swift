@@ -15,7 +15,7 @@ struct KeyingBody: Sendable {
     func queueableWrite(of request: RequestHead, on plan: RoutePlan) -> Bool? {
         guard plan.route?.isKeyedByBody == true else { return nil }
         let body = Array(bytes.readableBytesView)
-        if QueueObstacle.of(request, body: body)?.isFinal == true { return false }
+        if QueueObstacle.of(request, body: body)?.isChange == true { return false }
         return GraphQLOperation.of(body: body).flatMap { $0 == .query ? nil : $0 == .mutation }
     }
 

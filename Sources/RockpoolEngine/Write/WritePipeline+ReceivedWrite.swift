@@ -51,7 +51,7 @@ extension WritePipeline {
             request.method == .post && clientKey == nil && upstream.queue.repeats == .same && !context.wishes.respondsAsync
             && (operation.principal != nil || bare.fields.contains(.rockpoolClient))
         try await supersedeDead(before: operation)
-        try await follow(&operation)
+        try await follow(&operation, in: context)
         let versions = try context.plan.entity?.resource.map { try localVersions(in: body, of: $0) } ?? []
         operation.conditionedOn = try await ownSequences(operation.request.fields.localETags + versions, of: operation)
         operation.takesBase = operation.action == nil && bare.buildsOnState && ownWrites.knowsState(of: context)
@@ -98,10 +98,13 @@ extension WritePipeline {
     }
 
     /// A client that writes twice under one condition means, the second time, the state that its first write makes: as long as that waits, its
-    /// tag stands for it.
-    private func follow(_ operation: inout QueuedWriteDraft) async throws {
+    /// tag stands for it. Where replies are made here, the reply to the first write has named a new strong tag.
+    private func follow(_ operation: inout QueuedWriteDraft, in context: RequestContext) async throws {
         let tags = EntityTag.list(in: operation.request.fields[.ifMatch] ?? "")
-        guard tags.contains(where: { LocalETag($0) == nil }), let earlier = try await data.lastOpenChange(before: operation) else { return }
+        let isToldOfTags = context.plan.entity?.resource?.offlineResponse == .optimistic
+        guard tags.contains(where: { LocalETag($0) == nil && (!isToldOfTags || $0.isWeak) }),
+            let earlier = try await data.lastOpenChange(before: operation)
+        else { return }
         let known =
             EntityTag.list(in: earlier.request.fields[.ifMatch] ?? "") + [earlier.baseETag].compactMap { $0.flatMap { EntityTag($0) } }
         guard known.contains(where: { tags.contains(LocalETag($0)?.base ?? $0) }) else { return }

@@ -30,7 +30,8 @@ struct ConfigCommand: AsyncParsableCommand {
         @OptionGroup var source: Source
 
         func run() throws {
-            let loaded = try source.load()
+            var loaded = try source.load()
+            if loaded.file == nil, let service = Directories.serviceFile { loaded = try source.common.loadInFolder(named: service) }
             let configuration = loaded.configuration
             try Server.checkFiles(of: configuration)
             if source.file == nil, source.common.config == nil {

@@ -49,6 +49,12 @@ struct Directories {
         userConfiguration(environment: environment) + "/rockpool/rockpool.yaml"
     }
 
+    /// The configuration of the system's service; nil where none can be read.
+    static var serviceFile: String? {
+        let file = "/etc/rockpool/rockpool.yaml"
+        return access(file, R_OK) == 0 ? file : nil
+    }
+
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
     static func userConfiguration(environment: [String: String]) -> String {
         xdg("XDG_CONFIG_HOME", in: environment) ?? home(in: environment) + "/.config"

@@ -1,5 +1,7 @@
 // `rockpool demo`: shows all main features on this machine, without any setup (docs/reference/cli.md#demo).
 import ArgumentParser
+import Foundation
+import NIOCore
 import NotesAPI
 import RockpoolCore
 
@@ -42,7 +44,12 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// An API without a proxy, whose notes are gone with it.
     private func serveAPI() async throws {
-        let notes = try await StartFailure.naming { try await NotesServer.start(port: port, seed: DemoStage.seed) }
+        let notes: NotesServer
+        do { notes = try await NotesServer.start(port: port, seed: DemoStage.seed) } catch let error as IOError
+            where error.errnoCode == EADDRINUSE
+        {
+            throw CommandFailure(.failed, "port \(port) is in use; take another one: rockpool demo --api --port \(port + 1)")
+        }
         Display.output.print("a notes API: \(notes.origin.url)/v1/notes; its notes are in memory only")
         await Interruption.wait()
         await notes.stop()

@@ -25,7 +25,11 @@ struct Examination {
 
     func report() async -> DoctorReport {
         let source = (server == nil ? file : server?.facts.configFile).map { ", \($0)" } ?? ", defaults"
-        var found = [Finding.ok("configuration", detail: "valid, \(configuration.upstreams.count) upstreams\(source)")]
+        var found = [
+            Finding.ok(
+                "configuration",
+                detail: "valid, \(configuration.upstreams.count) upstream\(configuration.upstreams.count == 1 ? "" : "s")\(source)")
+        ]
         let doors = try? await client.doors()
         found.append(serverFinding(doors: doors))
         if doors == nil { found += ports() }

@@ -213,6 +213,7 @@ private struct Stores: Service {
     func run() async throws {
         try? await gracefulShutdown()
         origin.close()
+        engine.keepSight()
         await engine.cache.close()
         await engine.data.close()
     }

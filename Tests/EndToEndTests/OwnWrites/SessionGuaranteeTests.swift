@@ -31,6 +31,12 @@ import Testing
         #expect(run.status == 0, "ROCKPOOL_SEED=\(Self.seed)\n\(run.output)\(run.errors)")
     }
 
+    /// Of two kinds of API; `make sessions` has all.
+    @Test(arguments: ["etag", "undeclared"]) func theStoriesOfSightHold(_ kind: String) async throws {
+        let run = try await play("--sight", kind)
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+    }
+
     /// Without the proxy, generator and model agree with the API itself.
     @Test(arguments: ["1", "2"]) func theModelAgreesWithTheAPI(_ clients: String) async throws {
         let run = try await play("--clients", clients, "--stub")

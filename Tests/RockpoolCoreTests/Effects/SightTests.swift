@@ -117,6 +117,23 @@ import Testing
         #expect(sight.changes > changed)
     }
 
+    @Test func theVersionsAreKeptOverARestart() throws {
+        var sight = Sight()
+        sight.note(shown("\"1\"", "content"), at: Self.item, to: "ann", asked: 1)
+        sight.note(shown("\"7\""), at: Self.item, to: "carl", asked: 2)
+        sight.note(writeTo: Self.item, by: "carl", version: "\"8\"", at: 3)
+        sight.note(shown("W/\"1\""), at: "https://a.test/weak", to: "ann", asked: 4)
+        sight.note(shown("\"1\""), at: "https://a.test/gone", to: "ann", asked: 5)
+        sight.note(writeTo: "https://a.test/gone/below", by: "ann", version: nil, at: 6)
+        var next = Sight(document: try JSONValue.parse(sight.document().serialized()))
+        #expect(next.version(of: Self.item, for: "ann") == "\"1\"" && next.version(of: Self.item, for: "carl") == "\"8\"")
+        #expect(next.version(of: "https://a.test/weak", for: "ann") == nil && next.version(of: "https://a.test/gone", for: "ann") == nil)
+        next.note(writeTo: Self.item, by: "ann", version: nil, at: 2)
+        #expect(next.version(of: Self.item, for: "ann") == nil, "every moment of this run is later")
+        let odd: [JSONValue] = [["x"], [[1, 2, 3, 4]], "text", [["ann", "https://a.test/", "", 0]]]
+        for document in odd { #expect(Sight(document: document).version(of: "https://a.test/", for: "ann") == nil) }
+    }
+
     @Test func itIsBounded() {
         var sight = Sight()
         for number in 0..<50_000 {

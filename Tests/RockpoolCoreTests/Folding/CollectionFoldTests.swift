@@ -116,3 +116,53 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
         #expect(text(outcome.value) == source.replacing(#""b":-0"#, with: #""b":-0,"c":1"#))
     }
 }
+
+/// Writes that were sent without an answer: the list that was asked for since may have them (docs/outbox.md#reads).
+@Suite struct SentWithoutAnswerTests {
+    private static let notes = Resource(collection: "/notes", items: "/items")
+
+    /// A list, the ids from before, and what it shows of a create of `{"a":1}` under `loc_1`, with its `Rockpool-Dirty`.
+    @Test(
+        arguments: [
+            (#"{"items":[{"id":1,"a":1}]}"#, ["1"], #"{"items":[{"id":1,"a":1},{"a":1,"id":"loc_1"}]}"#, false),
+            (#"{"items":[{"id":1,"a":1},{"id":2,"a":1,"at":9}]}"#, ["1"], #"{"items":[{"id":1,"a":1},{"a":1,"id":"loc_1"}]}"#, false),
+            // Somebody else's: both may be there.
+            (#"{"items":[{"id":2,"a":7}]}"#, [], #"{"items":[{"id":2,"a":7},{"a":1,"id":"loc_1"}]}"#, true),
+            (#"{"items":[{"id":2,"a":1}]}"#, nil, #"{"items":[{"id":2,"a":1},{"a":1,"id":"loc_1"}]}"#, true),
+        ] as [(String, Set<String>?, String, Bool)])
+    func aCreateIsShownOnce(_ list: String, _ before: Set<String>?, _ shown: String, _ isDirty: Bool) throws {
+        var create = FoldedWrite.create(3, "loc_1", #"{"a":1}"#)
+        (create.mayBeShown, create.idsBefore) = (true, before)
+        let outcome = CollectionFold.fold(try json(list), query: nil, with: [create], resource: Self.notes)
+        #expect(try outcome.value == json(shown))
+        #expect(outcome.isDirty == isDirty)
+    }
+
+    @Test func twoCreatesAreTwoItemsAndADeleteIsAboutOne() throws {
+        var writes: [FoldedWrite] = [.create(3, "loc_1", #"{"a":1}"#), .create(4, "loc_2", #"{"a":1}"#)]
+        for index in writes.indices { (writes[index].mayBeShown, writes[index].idsBefore) = (true, []) }
+        let list = try json(#"{"items":[{"id":8,"a":1},{"id":9,"a":1}]}"#)
+        let both = CollectionFold.fold(list, query: nil, with: writes, resource: Self.notes)
+        #expect(try both.value == json(#"{"items":[{"a":1,"id":"loc_1"},{"a":1,"id":"loc_2"}]}"#))
+        let one = CollectionFold.fold(list, query: nil, with: writes + [.delete(5, "loc_1")], resource: Self.notes)
+        #expect(try one.value == json(#"{"items":[{"a":1,"id":"loc_2"}]}"#))
+        #expect(!both.isDirty && !one.isDirty)
+    }
+
+    @Test func onlyAJSONPatchIsNotAppliedAgain() throws {
+        let list = try json(#"{"items":[{"id":1,"tags":["a","x"]}]}"#)
+        var patch = FoldedWrite(
+            sequence: 3, method: .patch, isItem: true, id: "1", contentType: "application/json-patch+json",
+            body: Array(#"[{"op":"add","path":"/tags/-","value":"x"}]"#.utf8))
+        patch.mayBeShown = true
+        let patched = CollectionFold.fold(list, query: nil, with: [patch], resource: Self.notes)
+        #expect(patched.value == list && patched.isDirty)
+        var merge = FoldedWrite.patch(3, "1", #"{"tags":["b"]}"#)
+        merge.mayBeShown = true
+        let merged = CollectionFold.fold(list, query: nil, with: [merge], resource: Self.notes)
+        #expect(try merged.value == json(#"{"items":[{"id":1,"tags":["b"]}]}"#) && !merged.isDirty)
+        // A whole representation behind it is known again.
+        let put = CollectionFold.fold(list, query: nil, with: [patch, .put(4, "1", #"{"tags":[]}"#)], resource: Self.notes)
+        #expect(!put.isDirty)
+    }
+}

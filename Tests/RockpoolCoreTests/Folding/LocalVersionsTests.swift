@@ -29,6 +29,19 @@ import Testing
         try #expect(value == Self.value(shown))
     }
 
+    @Test(
+        arguments: [
+            (byMember, #"{"_etag":7,"n":1}"#, "7", #"{"_etag":8,"n":1}"#),
+            (enveloped, #"{"data":{"meta":{"version":7}}}"#, "7", #"{"data":{"meta":{"version":8}}}"#),
+            (enveloped, #"{"meta":{"version":7}}"#, "7", #"{"meta":{"version":8}}"#), (byMember, #"{"n":1}"#, nil, #"{"_etag":8,"n":1}"#),
+            (byETag, #"{"version":7}"#, nil, #"{"version":7}"#),
+        ] as [(Resource, String, String?, String)])
+    func aNumberIsReadAndReplaced(_ resource: Resource, _ body: String, _ version: String?, _ replaced: String) throws {
+        let versions = LocalVersions(resource)
+        #expect(try versions.value(in: Array(body.utf8)) == version.map(Self.value))
+        #expect(try JSONValue.parse(versions.with(8, in: Array(body.utf8))) == Self.value(replaced))
+    }
+
     /// A body that a client sends, the operations it names, and what is sent once operation 17 has become version `v2`.
     @Test(
         arguments: [

@@ -230,7 +230,10 @@ private func request(_ method: String, _ target: String, _ fields: HTTPFields = 
         ),
         ("application/json", #"{"stmt": "TRUNCATE TABLE t"}"#, .statement),
         ("application/json", #"{"sql": "UPDATE t SET a = 1"}"#, .statement),
-        ("application/x-www-form-urlencoded", "sql=INSERT+INTO+t+VALUES+(1)", .call),
+        ("application/x-www-form-urlencoded", "sql=INSERT+INTO+t+VALUES+(1)", .insertion),
+        ("application/x-www-form-urlencoded", "q=TRUNCATE+a", .statement), ("application/x-www-form-urlencoded", "q=drop+x", .statement),
+        ("application/x-www-form-urlencoded", "q=MERGE+INTO+a+USING+b", .statement),
+        ("application/x-www-form-urlencoded", "q=WITH+a+AS+(SELECT+1)+SELECT+2", .question),
     ])
     func questionsAndStatementsByBody(type: String, body: String, obstacle: QueueObstacle) {
         let head = request("POST", "/x", type.isEmpty ? [:] : [.contentType: type])
@@ -239,7 +242,7 @@ private func request(_ method: String, _ target: String, _ fields: HTTPFields = 
 
     @Test(arguments: [
         ("POST", "/query?db=x&q=DROP+DATABASE+pool", QueueObstacle.statement), ("POST", "/query?q=SHOW%20DATABASES", .question),
-        ("POST", "/?query=SELECT%201", .question), ("POST", "/?query=INSERT+INTO+t+FORMAT+CSV", .call),
+        ("POST", "/?query=SELECT%201", .question), ("POST", "/?query=INSERT+INTO+t+FORMAT+CSV", .insertion),
         ("POST", "/api.php?action=query&titles=A", .question), ("DELETE", "/db?q=DELETE%20FROM%20t", .statement),
         ("PUT", "/db?sql=%28DROP%20TABLE%20t", .statement),
     ])

@@ -239,8 +239,10 @@ extension LaneTable {
     }
 
     /// True if a ticket is still valid: it is the operation's turn, and it is due.
-    mutating func isReady(_ sequence: Int64, now: Timestamp) -> Bool {
-        guard let entry = entries[sequence], !entry.isBusy, wants(entry.summary, now: now), hasTurn(entry.summary, now: now) else {
+    /// - Parameter sent: the operations before it in the same request.
+    mutating func isReady(_ sequence: Int64, behind sent: Set<Int64> = [], now: Timestamp) -> Bool {
+        guard let entry = entries[sequence], !entry.isBusy, wants(entry.summary, behind: sent, now: now), hasTurn(entry.summary, now: now)
+        else {
             return false
         }
         return turnComes(for: entry, now: now) <= now
@@ -261,9 +263,10 @@ extension LaneTable {
     }
 
     /// True if there is something to do for a head: it is to be sent, probed, or was left in flight.
-    func wants(_ summary: OperationSummary, now: Timestamp) -> Bool {
+    func wants(_ summary: OperationSummary, behind sent: Set<Int64> = [], now: Timestamp) -> Bool {
         switch summary.state {
-        case .pending: summary.needs.allSatisfy { isPassed($0, by: summary, now: now) }
+        case .pending:
+            summary.needs.allSatisfy { sent.contains($0) && summary.follows.contains($0) || isPassed($0, by: summary, now: now) }
         case .inflight: !summary.isSentElsewhere
         case .uncertain: !isStuck(summary, now: now)
         case .parked, .conflicted, .dead, .delivered, .cancelled, .superseded: false

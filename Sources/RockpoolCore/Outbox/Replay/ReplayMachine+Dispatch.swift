@@ -127,19 +127,26 @@ extension ReplayMachine {
         guard let leader = lanes.entries[sequence]?.summary, leader.collection != nil else { return [] }
         let limit = gates[leader.upstream]?.hasEffect == true ? limit : min(limit, RouteWatch.threshold - 1)
         var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
-        while taken.count < limit, let ticket = gates[leader.upstream]?.ready.popMin() {
-            guard let summary = lanes.entries[ticket.sequence]?.summary, lanes.isReady(ticket.sequence, now: now),
+        var sent: Set = [sequence]
+        var behind = lanes.dependants(of: [sequence]).sorted(by: >)
+        while taken.count < limit {
+            // Those that wait for the order alone go in the same request, in that order.
+            let ticket = behind.isEmpty ? gates[leader.upstream]?.ready.popMin() : nil
+            guard let next = behind.popLast() ?? ticket?.sequence else { break }
+            guard let summary = lanes.entries[next]?.summary, lanes.isReady(next, behind: sent, now: now),
                 summary.state == .pending, gates[leader.upstream]?.pauses(summary) == false,
                 summary.collection == leader.collection, summary.principal == leader.principal
             else {
-                passed.append(ticket)
+                if let ticket { passed.append(ticket) }
                 continue
             }
-            lanes.entries[ticket.sequence]?.isQueued = false
-            lanes.entries[ticket.sequence]?.isBusy = true
-            lanes.entries[ticket.sequence]?.credentials = waits.shown(by: summary.principal)
+            lanes.entries[next]?.isQueued = false
+            lanes.entries[next]?.isBusy = true
+            lanes.entries[next]?.credentials = waits.shown(by: summary.principal)
             lanes.depart(summary)
             taken.append(summary)
+            sent.insert(next)
+            behind += lanes.dependants(of: [next]).sorted(by: >)
         }
         for ticket in passed { gates[leader.upstream]?.ready.insert(ticket) }
         return taken

@@ -46,7 +46,13 @@ final class WriteOverlay: Sendable {
 
         var hasStuck: Bool { !stuck.isEmpty }
 
-        var isEmpty: Bool { open.count == 0 && delivered.isEmpty && troubled.isEmpty }
+        var isEmpty: Bool { !isOpen && delivered.isEmpty }
+
+        /// True if reads show a write that is not delivered, whatever copy they have.
+        var isOpen: Bool { open.count > 0 || !troubled.isEmpty }
+
+        /// The time of the last delivery.
+        var lastDelivery: Timestamp { delivered.last?.deliveredAt ?? .distantPast }
 
         mutating func note(_ write: Write, state: OperationState) {
             stuck[write.sequence] =
@@ -104,7 +110,7 @@ final class WriteOverlay: Sendable {
     var version: Int { noteCount.load(ordering: .acquiring) }
 
     /// Records the current state of an operation.
-    /// - Returns: true if its collection had no writes before: then its hot replies are out of date.
+    /// - Returns: true if hot replies of its collection may be out of date.
     func note(_ operation: QueuedWrite) -> Bool {
         guard operation.collection != nil else { return files.note(operation) }
         return note(OperationSummary(operation), entityID: operation.entityID, endedAt: operation.endedAt)
@@ -119,7 +125,7 @@ final class WriteOverlay: Sendable {
         defer { noteCount.add(1, ordering: .releasing) }
         return collections.withLock { collections in
             let key = Key(upstream: operation.upstream, collection: collection)
-            let wasEmpty = collections[key] == nil
+            let (wasOpen, last) = (collections[key]?.isOpen ?? false, collections[key]?.lastDelivery ?? .distantPast)
             let isTroubled = [.dead, .conflicted, .uncertain].contains(operation.state)
             collections[key, default: Writes()].troubled[operation.sequence] =
                 isTroubled
@@ -127,7 +133,9 @@ final class WriteOverlay: Sendable {
             // Modify in place: copying the collection's writes would make every write as expensive as all before it.
             collections[key, default: Writes()].note(write, state: operation.state)
             if collections[key]?.isEmpty == true { collections[key] = nil }
-            return wasEmpty && collections[key] != nil
+            // While a write is open, no reply is kept hot.
+            guard !wasOpen, let writes = collections[key] else { return false }
+            return writes.isOpen || writes.lastDelivery > last
         }
     }
 
@@ -157,6 +165,15 @@ final class WriteOverlay: Sendable {
             collections.withLock {
                 $0[Key(upstream: operation.upstream, collection: collection), default: Writes()].delivered.append(write)
             }
+        }
+    }
+
+    /// True if a copy lacks a write to its collection, or to an item of it.
+    /// - Parameter moment: the time until which the copy includes writes.
+    func concerns(_ moment: Timestamp, upstream: String, collection: String) -> Bool {
+        collections.withLock { collections in
+            guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return false }
+            return writes.isOpen || writes.lastDelivery >= moment
         }
     }
 

@@ -126,11 +126,11 @@ struct ExplanationReport: TabularReport, Equatable {
 
     /// The line of configuration that would give a lifetime, where the API names none.
     private var longer: String? {
-        guard let arithmetic, ["heuristic", "none"].contains(arithmetic.source), let start = url.firstRange(of: "://")?.upperBound else {
+        guard let arithmetic, arithmetic.source == "none", let start = url.firstRange(of: "://")?.upperBound else {
             return nil
         }
         let path = url[start...].firstIndex(of: "/").map { url[$0...].prefix { $0 != "?" } } ?? "/"
-        let name = category ?? "important"
+        let name = category.flatMap { $0 == "ephemeral" ? nil : $0 } ?? "important"
         return "the API names no lifetime; in routes of the upstream: { match: \"\(path)\", category: \(name) } gives it the ttl of \(name)"
     }
 
