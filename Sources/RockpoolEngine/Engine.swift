@@ -268,11 +268,8 @@ package final class Engine: Sendable {
             case (false, false): await ownWrites.read(&context)
             }
         var reply = answer
-        if plan.showsItem { await reply.collectItem(from: cache) }
-        if plan.showsState,
-            let shown = ShownState(reply.head, content: plan.showsItem ? reply.contentInMemory : nil, fetchedAt: context.trace.fetchedAt)
-        {
-            sight.note(shown, at: context.request.url, to: context.identity.partition, asked: asked)
+        if plan.showsState {
+            await sight.note(&reply, to: context, asked: asked, from: cache)
         }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {

@@ -298,6 +298,21 @@ def restarted(world):
         world.expect_no_lost(reply, "1", body="theirs")
 
 
+def told_once(world):
+    """On an undeclared path online the client is told of the other's change; if it writes again, it means it."""
+    if world.kind != "undeclared" or world.way != "live":
+        return
+    ann = world.client("ann")
+    seen = ann.send("GET", "/v1/notes/1").json
+    world.api.edit("1", body="theirs")
+    statuses = [ann.send("PUT", "/v1/notes/1", whole(seen, title="mine")).status for _ in range(2)]
+    if statuses != [412, 200] or world.api.notes["1"]["title"] != "mine":
+        raise Broken(f"told once: {statuses} {world.api.notes['1']}")
+    ann.send("GET", "/v1/notes/1")
+    if (again := ann.send("PATCH", "/v1/notes/1", {"title": "more"})).status != 200:
+        raise Broken(f"after a read: {again}")
+
+
 def removed(world):
     """What another has removed is not created again."""
     ann = world.client("ann")
@@ -522,7 +537,7 @@ def tag_after_conflict(world):
 
 
 STORIES = [
-    background_refresh, second_viewer, no_store, purge, list_only, selection, undone, two_states, undone_change, restarted, removed, own_weak_condition, own_chain,
+    background_refresh, second_viewer, no_store, purge, list_only, selection, undone, two_states, undone_change, restarted, told_once, removed, own_weak_condition, own_chain,
     post_then_delete, behind_lost_action, create_in_flight, lost_create, append_in_flight, emptied_and_filled, list_with_query,
     deleted_from_list, eight_posts, tag_after_conflict,
 ]

@@ -81,18 +81,31 @@ extension RoutePlan {
     var showsItem: Bool { showsState && entity?.resource != nil }
 }
 
-extension Reply {
-    /// Reads a small representation of an item into memory, so that it can be the base of a merge.
-    mutating func collectItem(from cache: CacheStore) async {
-        guard head.status == 200, MediaType.isJSON(head.fields), !head.fields.contains(.contentEncoding) else { return }
-        if case .stream(_, let length?) = body, length > ShownState.contentLimit { return }
-        _ = await body.collect(upTo: ShownState.contentLimit, from: cache)
-    }
-
-    /// The whole body, if it is in memory.
-    var contentInMemory: [UInt8]? {
-        guard case .bytes(let bytes) = body, bytes.readableBytes <= ShownState.contentLimit else { return nil }
-        return Array(bytes.readableBytesView)
+extension ClientSight {
+    /// Notes what a reply shows. The content of an item is noted as it passes, if it is not at hand.
+    /// - Parameter asked: the moment when the client asked.
+    func note(_ reply: inout Reply, to context: RequestContext, asked: UInt64, from cache: CacheStore) async {
+        let (head, fetchedAt, url, viewer) = (reply.head, context.trace.fetchedAt, context.request.url, context.identity.partition)
+        let isItem = context.plan.showsItem && head.status == 200 && MediaType.isJSON(head.fields)
+        var content: [UInt8]?
+        switch reply.body {
+        case .stream(let source, _?) where isItem:
+            if let whole = (source as? BodyPipe)?.takeWhole(upTo: ShownState.contentLimit) {
+                reply.body = .bytes(whole)
+                content = Array(whole.readableBytesView)
+            }
+        case .bytes, .file:
+            guard isItem, let whole = await reply.body.collect(upTo: ShownState.contentLimit, from: cache) else { break }
+            content = Array(whole.readableBytesView)
+        case .stream, .none: break
+        }
+        if let shown = ShownState(head, content: content, fetchedAt: fetchedAt) { note(shown, at: url, to: viewer, asked: asked) }
+        guard isItem, case .stream(let source, let length) = reply.body, length ?? 0 <= Int64(ShownState.contentLimit) else { return }
+        let body = ShownBody(source, length: length) { [self] content in
+            guard let shown = ShownState(head, content: content, fetchedAt: fetchedAt) else { return }
+            note(shown, at: url, to: viewer, asked: asked)
+        }
+        reply.body = .stream(body, length: length)
     }
 }
 

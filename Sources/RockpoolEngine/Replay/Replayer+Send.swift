@@ -38,8 +38,8 @@ extension Replayer {
         do { before = try await stateBefore(operation, outgoing: outgoing, upstream: upstream) } catch {
             return unread(operation, failure: error, outgoing: outgoing)
         }
+        if operation.localID != nil { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? now()) }
         let sentAt = now()
-        if operation.localID != nil { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? sentAt) }
         let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
         let (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
         if let span { traces.end(span, outcome, at: now()) }

@@ -6,7 +6,7 @@ import RockpoolStore
 
 extension WritePipeline {
     /// Sends a write while its client waits.
-    /// - Returns: nil if the upstream has refused the condition that Rockpool added.
+    /// - Returns: nil if the upstream of a declared resource has refused the condition that Rockpool added.
     /// - Throws: `TransferFailure`, also where the condition may be refused by an earlier sending of this request.
     func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
         var head = draft.head
@@ -22,8 +22,12 @@ extension WritePipeline {
             throw failure
         }
         if draft.condition != nil, answer.head.status == 412 {
-            answer.body.abandon()
-            return nil
+            guard context.plan.entity?.resource == nil else {
+                answer.body.abandon()
+                return nil
+            }
+            // Nothing is known of merging there: its client is told, and means it if it writes once more.
+            ownWrites.sight.note(ResponseHead(status: 412), to: context.request, by: context.identity.partition)
         }
         if let isEmpty = answer.isEmpty {
             await notifier.replies.note(answer.head, isEmpty: isEmpty, to: context.original, plan: context.plan, at: upstream.name)

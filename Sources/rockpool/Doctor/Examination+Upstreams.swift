@@ -54,10 +54,9 @@ extension Examination {
             if error.kind == .tls {
                 return [.fail(name, detail: detail, advice: "its certificate must be valid: set its authority in tls.ca_file")]
             }
-            return [
-                .warn(
-                    name, detail: detail, advice: "nothing to do if it is offline on purpose: reads come from the cache, writes are queued")
-            ]
+            let proxy = parent == nil ? EnvironmentProxy(for: upstream.origin, in: environment) : nil
+            let advice = proxy?.advice ?? "nothing to do if it is offline on purpose: reads come from the cache, writes are queued"
+            return [.warn(name, detail: detail, advice: advice)]
         }
     }
 

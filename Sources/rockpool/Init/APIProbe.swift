@@ -18,7 +18,9 @@ struct APIProbe {
         let inner = path.isEmpty ? [] : [path] + (Self.usualPaths + ["/__api__"]).map { path + $0 }
         for place in inner + Self.usualPaths {
             guard let found = URLFetch.get(origin.url + place) else {
-                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed".inOneLine)
+                let proxy = EnvironmentProxy(for: origin, in: ProcessInfo.processInfo.environment)
+                let advice = proxy.map { "; \($0.advice)" } ?? ""
+                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed\(advice)".inOneLine)
                 return ProposedAPI()
             }
             guard found.status == 200, let document = DocumentText.value(of: found.body) else { continue }

@@ -64,7 +64,7 @@ import Testing
         let variables = try await run("env", "--shell", "sh")
         #expect(variables.output.contains("http://\(server.proxy)"), "\(variables.output)\(variables.errors)")
         let doctor = try await run("doctor")
-        #expect(doctor.output.contains("1 upstreams, \(server.configurationFile)"), "\(doctor.output)")
+        #expect(doctor.output.contains("1 upstream, \(server.configurationFile)"), "\(doctor.output)")
         // Over the port it needs the token.
         try await #expect(server.get("/v1/configuration").status == 401)
     }

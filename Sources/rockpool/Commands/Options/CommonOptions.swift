@@ -11,7 +11,7 @@ struct CommonOptions: ParsableArguments {
     @Option(
         name: .long,
         help:
-            "The configuration file. By default ~/.config/rockpool/rockpool.yaml; for serve and config ./rockpool.yaml comes first, for other commands second.",
+            "The configuration file. By default ~/.config/rockpool/rockpool.yaml; for serve and config ./rockpool.yaml comes first.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
     @Option(name: .long, help: "The server's Unix socket (admin.socket).", completion: .file())
@@ -24,12 +24,8 @@ struct CommonOptions: ParsableArguments {
     /// The file of the configuration, which may not exist if it is named; nil without one.
     var file: String? { config ?? Directories.defaultFile(environment: ProcessInfo.processInfo.environment) }
 
-    /// Reads the configuration; warnings go to stderr. Where the user has no file, that of the working directory counts, which `serve` takes,
-    /// and for root that of the service.
-    func load() throws -> LoadedConfiguration {
-        if file == nil, Directories.workingFile != nil, let found = try? loadInFolder() { return found }
-        return try load(file: file ?? (geteuid() == 0 ? Directories.serviceFile : nil))
-    }
+    /// Reads the configuration; warnings go to stderr. Where root has no file, that of the service counts.
+    func load() throws -> LoadedConfiguration { try load(file: file ?? (geteuid() == 0 ? Directories.serviceFile : nil)) }
 
     /// As `load`, for the commands that also read the file of the working directory, which is named on stderr.
     /// - Parameters:
