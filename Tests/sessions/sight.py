@@ -14,7 +14,7 @@ import time
 
 from api import NotesAPI
 from client import Broken, Client
-from sequences import PATIENCE, conflicts, settled
+from sequences import PATIENCE, conflicts
 from server import Server, free_port
 
 KINDS = {
@@ -150,7 +150,8 @@ class World:
 
     def expect_no_conflict(self):
         found = conflicts(self.server)
-        states = [(o["method"], o["url"], o["state"], o.get("reason")) for o in self.server.operations() if o["state"] in ("conflicted", "dead", "uncertain")]
+        ended = [one for one in self.server.operations() if one["state"] in ("conflicted", "dead", "uncertain")]
+        states = [(one["method"], one["url"], one["state"], one.get("reason")) for one in ended]
         if found or states:
             raise Broken(f"conflict with oneself: {[(one['kind'], one['url']) for one in found]} {states}")
 
@@ -353,7 +354,8 @@ def own_chain(world):
     ann = world.client("ann")
     for turn in range(4):
         seen = ann.send("GET", "/v1/notes/1").json
-        world.write(ann, "PUT" if turn % 2 else "PATCH", "/v1/notes/1", whole(seen, title=f"t{turn}") if turn % 2 else {"title": f"t{turn}"})
+        change = {"title": f"t{turn}"}
+        world.write(ann, "PUT" if turn % 2 else "PATCH", "/v1/notes/1", whole(seen, **change) if turn % 2 else change)
     world.back()
     world.expect_no_conflict()
     if world.api.notes["1"]["title"] != "t3":
@@ -389,6 +391,21 @@ def behind_lost_action(world):
     world.expect_no_conflict()
     if world.api.notes["1"]["title"] != "after":
         raise Broken(f"the edit is not there: {world.api.notes['1']}")
+
+
+def behind_action(world):
+    """Two edits behind a queued action, at an API that answers writes without a body."""
+    world.api.answers = "nothing"
+    ann = world.client("ann")
+    ann.send("GET", "/v1/notes/1")
+    world.write(ann, "POST", "/v1/notes/1/toggle", {})
+    for title in ("one", "two", "three"):
+        world.write(ann, "PATCH", "/v1/notes/1", {"title": title})
+    world.back()
+    world.expect_no_conflict()
+    note = world.api.notes["1"]
+    if note["title"] != "three" or not note["done"]:
+        raise Broken(f"edits behind an action: {note}")
 
 
 # --- own writes in reads
@@ -537,9 +554,31 @@ def tag_after_conflict(world):
 
 
 STORIES = [
-    background_refresh, second_viewer, no_store, purge, list_only, selection, undone, two_states, undone_change, restarted, told_once, removed, own_weak_condition, own_chain,
-    post_then_delete, behind_lost_action, create_in_flight, lost_create, append_in_flight, emptied_and_filled, list_with_query,
-    deleted_from_list, eight_posts, tag_after_conflict,
+    background_refresh,
+    second_viewer,
+    no_store,
+    purge,
+    list_only,
+    selection,
+    undone,
+    two_states,
+    undone_change,
+    restarted,
+    told_once,
+    removed,
+    own_weak_condition,
+    own_chain,
+    post_then_delete,
+    behind_lost_action,
+    behind_action,
+    create_in_flight,
+    lost_create,
+    append_in_flight,
+    emptied_and_filled,
+    list_with_query,
+    deleted_from_list,
+    eight_posts,
+    tag_after_conflict,
 ]
 
 
@@ -561,7 +600,7 @@ def all_stories(options, only=""):
     plays = [play for play in itertools.product(STORIES, KINDS, WAYS) if only in name_of(*play)]
     broken = {}
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for play, found in zip(plays, pool.map(lambda play: told(options, *play), plays)):
+        for play, found in zip(plays, pool.map(lambda play: told(options, *play), plays), strict=True):
             if found:
                 broken[name_of(*play)] = found
                 print(f"{name_of(*play)}: {found}", flush=True)

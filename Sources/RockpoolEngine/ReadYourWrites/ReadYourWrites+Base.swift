@@ -12,7 +12,7 @@ extension ReadYourWrites {
         guard context.request.changesState else { return }
         guard let view = place(of: context), view.entityID != nil else {
             guard operation.takesBase, context.plan.entity?.resource == nil else { return }
-            if case .shown(let seen) = sight.ground(of: context.request.url, for: context.identity.partition) {
+            if case .shown(let seen) = ground(ofUndeclared: context) {
                 (operation.baseETag, operation.baseFetchedAt) = (seen.condition, seen.fetchedAt ?? now())
             }
             return
@@ -33,7 +33,7 @@ extension ReadYourWrites {
     func knownETag(for context: RequestContext, replacement: JSONValue?) async -> String? {
         guard let view = place(of: context), view.entityID != nil else {
             guard context.plan.entity?.resource == nil else { return nil }
-            return switch sight.ground(of: context.request.url, for: context.identity.partition) {
+            return switch ground(ofUndeclared: context) {
             case .shown(let seen): seen.condition
             case .written(let version): version
             case .unknown: nil
@@ -45,8 +45,17 @@ extension ReadYourWrites {
     /// True if a write to an item of a declared resource, or to a path of which its client has seen a version.
     func knowsState(of context: RequestContext) -> Bool {
         guard context.plan.entity?.resource == nil else { return true }
-        guard context.plan.upstream != nil, context.plan.route?.kind != .s3 else { return false }
-        return sight.ground(of: context.request.url, for: context.identity.partition) != .unknown
+        return ground(ofUndeclared: context) != .unknown
+    }
+
+    /// Returns what a write to an undeclared path builds on. An open write of its client below the path or above it may change what is there, as
+    /// may one to the path itself whose effect is not known.
+    private func ground(ofUndeclared context: RequestContext) -> Sight.Ground {
+        guard let upstream = context.plan.upstream?.name, context.plan.route?.kind != .s3,
+            !overlay.files.lacksWrite(context.request, upstream: upstream, principal: context.identity.principal),
+            FilePath(context.request.target).parent.map({ overlay.files.folds(upstream: upstream, path: $0) }) != true
+        else { return .unknown }
+        return sight.ground(of: context.request.url, for: context.identity.partition)
     }
 
     /// The newest state of an item that its client could have seen, without queued writes.

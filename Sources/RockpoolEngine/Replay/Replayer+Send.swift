@@ -121,7 +121,21 @@ extension Replayer {
         guard resource.conflict == .fieldMerge, earlier.result != nil, earlier.localID == nil, operation.request.method != .delete,
             [.put, .patch].contains(earlier.request.method)
         else { return nil }
-        return try await data.base(of: operation.sequence).map { ($0, false) }
+        guard let pinned = try await data.base(of: operation.sequence) else { return nil }
+        // The earlier one may have been sent on another state than its client knew, such as that after an action: its effect is on that one.
+        guard let before = try await data.base(of: earlier.sequence), let after = effect(of: earlier, on: before, resource: resource),
+            after.body != pinned.body
+        else { return (pinned, false) }
+        try await data.rebase([operation.sequence], to: after)
+        return (after, false)
+    }
+
+    /// Returns what a write makes of a representation; nil if that cannot be computed.
+    private func effect(of write: QueuedWrite, on before: Conflict.Side, resource: Resource) -> Conflict.Side? {
+        guard let value = try? JSONValue.parse(before.body), before.etag != Conflict.Side.listedMark,
+            case .present(let made, _, _) = ItemFold.fold(value, with: [FoldedWrite(write, action: nil, in: data)], resource: resource)
+        else { return nil }
+        return Conflict.Side(body: made.serialized(), contentType: before.contentType ?? "application/json", etag: nil)
     }
 }
 
