@@ -10,6 +10,15 @@ package struct Sight: Sendable {
         /// The state that its own write has made; nil where the answer named no strong tag.
         case written(version: String?)
         case unknown
+
+        /// The version by which the write is conditional; nil without one.
+        package var condition: String? {
+            switch self {
+            case .shown(let state): state.condition
+            case .written(let version): version
+            case .unknown: nil
+            }
+        }
     }
 
     private struct Place: Hashable {

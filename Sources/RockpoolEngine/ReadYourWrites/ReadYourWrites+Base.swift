@@ -33,11 +33,7 @@ extension ReadYourWrites {
     func knownETag(for context: RequestContext, replacement: JSONValue?) async -> String? {
         guard let view = place(of: context), view.entityID != nil else {
             guard context.plan.entity?.resource == nil else { return nil }
-            return switch ground(ofUndeclared: context) {
-            case .shown(let seen): seen.condition
-            case .written(let version): version
-            case .unknown: nil
-            }
+            return ground(ofUndeclared: context).condition
         }
         return await knownState(in: view, for: context, replacement: replacement).etag
     }
@@ -45,7 +41,7 @@ extension ReadYourWrites {
     /// True if a write to an item of a declared resource, or to a path of which its client has seen a version.
     func knowsState(of context: RequestContext) -> Bool {
         guard context.plan.entity?.resource == nil else { return true }
-        return ground(ofUndeclared: context) != .unknown
+        return ground(ofUndeclared: context).condition != nil
     }
 
     /// Returns what a write to an undeclared path builds on. An open write of its client below the path or above it may change what is there, as

@@ -123,7 +123,8 @@ extension Replayer {
         else { return nil }
         guard let pinned = try await data.base(of: operation.sequence) else { return nil }
         // The earlier one may have been sent on another state than its client knew, such as that after an action: its effect is on that one.
-        guard let before = try await data.base(of: earlier.sequence), let after = effect(of: earlier, on: before, resource: resource),
+        guard EntityTag.condition(in: earlier.result?.head.fields[.eTag]) == nil,
+            let before = try await data.base(of: earlier.sequence), let after = effect(of: earlier, on: before, resource: resource),
             after.body != pinned.body
         else { return (pinned, false) }
         try await data.rebase([operation.sequence], to: after)
