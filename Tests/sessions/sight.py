@@ -393,6 +393,21 @@ def behind_lost_action(world):
         raise Broken(f"the edit is not there: {world.api.notes['1']}")
 
 
+def shown_without_own_action(world):
+    """An old copy that is served away, marked as lacking an own action, is no version to build on."""
+    world.api.answers = "nothing"
+    ann = world.client("ann")
+    ann.send("GET", "/v1/notes/1")
+    ann.send("POST", "/v1/notes/1/toggle", {})
+    world.away()
+    ann.send("GET", "/v1/notes/1")
+    ann.send("PATCH", "/v1/notes/1", {"title": "mine"})
+    world.back()
+    world.expect_no_conflict()
+    if world.api.notes["1"]["title"] != "mine":
+        raise Broken(f"an edit after an own action: {world.api.notes['1']}")
+
+
 def behind_action(world):
     """Two edits behind a queued action, at an API that answers writes without a body."""
     world.api.answers = "nothing"
@@ -571,6 +586,7 @@ STORIES = [
     post_then_delete,
     behind_lost_action,
     behind_action,
+    shown_without_own_action,
     create_in_flight,
     lost_create,
     append_in_flight,

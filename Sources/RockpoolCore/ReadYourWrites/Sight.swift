@@ -219,7 +219,8 @@ extension ShownState {
     /// upstream's, below them, and the content is not known.
     /// - Parameter content: the whole body; nil where it is not at hand.
     package init?(_ answer: ResponseHead, content: @autoclosure () -> [UInt8]?, fetchedAt: Timestamp?) {
-        guard [200, 206, 304].contains(answer.status) else { return nil }
+        // One that lacks an own write shows an older state than its client has made.
+        guard [200, 206, 304].contains(answer.status), !answer.fields.contains(.rockpoolDirty) else { return nil }
         // A coded representation has a tag of its own, which its server may not take in a condition (RFC 9110 §8.8.3.3).
         let isCoded = answer.fields.contains(.contentEncoding)
         let tag = isCoded ? nil : answer.fields[.eTag].flatMap { EntityTag($0) }
