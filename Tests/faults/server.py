@@ -15,13 +15,19 @@ import tempfile
 import time
 from pathlib import Path
 
+# The ports that this process has given out: one that is free for a moment is another origin's.
+GIVEN = set()
+
 
 def free_port(host="127.0.0.1"):
-    """A port below the range of client ports, so that it stays free until an origin reopens it."""
+    """A port below the range of client ports, so that it stays free until an origin reopens it; never the same twice."""
     while True:
+        port = random.randrange(10_000, 32_000)
         with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind((host, random.randrange(10_000, 32_000)))
-            return s.getsockname()[1]
+            s.bind((host, port))
+            if port not in GIVEN:
+                GIVEN.add(port)
+                return port
 
 
 class Problem(Exception):

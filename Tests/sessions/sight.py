@@ -76,8 +76,8 @@ class SightAPI(NotesAPI):
 
 
 class World:
-    def __init__(self, options, kind, way, caching="no-cache", policy="offline-first", upstream="", repeats="each"):
-        self.api = SightAPI(free_port(), kind, caching)
+    def __init__(self, options, kind, way):
+        self.api = SightAPI(free_port(), kind)
         self.kind, self.way = kind, way
         for number in range(3):
             self.api.arrive("POST", "/v1/notes", {}, json.dumps({"title": f"note {number}", "body": "b", "count": number}).encode())
@@ -85,10 +85,10 @@ class World:
         self.server = Server(
             options.binary,
             self.api.port,
-            policy=policy,
+            policy="offline-first",
             patience="connect: 1s, first_byte: 3s, idle: 3s",
             upstream=f"probe: {{ path: /healthz, interval: 1s, expect: 204 }}, idempotency: {{ honoured: yes, max_processing: 1s }},"
-            f" queue: {{ repeats: {repeats} }}, {upstream} {KINDS[kind]}",
+            f" queue: {{ repeats: each }}, {KINDS[kind]}",
         )
         self.clients = []
 
@@ -101,8 +101,25 @@ class World:
         """Sends a write in the way of this world: online, or away; then restarts if the way says so."""
         if self.way != "live":
             self.away()
-        reply = client.send(method, path, body, **fields)
+        return client.send(method, path, body, **fields)
+
+    def save(self, client, seen, **fields):
+        """Puts back what was seen with another title, and waits for its end."""
+        reply = self.write(client, "PUT", "/v1/notes/1", whole(seen, title="mine"), **fields)
+        self.back()
         return reply
+
+    def hold(self, method):
+        """Brings the API back, which takes the next write of this method and keeps its answer until `release`."""
+        self.api.holding, self.api.held = method, threading.Event()
+        self.api.open()
+        self.server.network("auto")
+        if not self.api.arrived.wait(10):
+            raise Broken(f"the {method} is not sent")
+
+    def release(self):
+        self.api.holding = ""
+        self.api.held.set()
 
     def away(self):
         self.api.close()
@@ -121,8 +138,7 @@ class World:
         self.settle()
 
     def close(self):
-        self.api.holding = ""
-        self.api.held.set()
+        self.release()
         self.api.close()
         if self.server.alive:
             self.server.kill()
@@ -180,8 +196,7 @@ def background_refresh(world):
     if ann.send("GET", "/v1/notes/1").json != seen:
         return
     time.sleep(0.4)
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     world.expect_no_lost(reply, "1", body="theirs")
 
 
@@ -192,8 +207,7 @@ def second_viewer(world):
     seen = ann.send("GET", "/v1/notes/1", Authorization="Bearer a").json
     world.api.edit("1", body="theirs")
     carl.send("GET", "/v1/notes/1", Authorization="Bearer c", Cache_Control="no-cache")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"), Authorization="Bearer a")
-    world.back()
+    reply = world.save(ann, seen, Authorization="Bearer a")
     if reply.status in (200, 202, 204):
         ann.send("GET", "/v1/notes/2", Authorization="Bearer a")
         world.settle()
@@ -206,8 +220,7 @@ def no_store(world):
     ann = world.client("ann")
     seen = ann.send("GET", "/v1/notes/1").json
     world.api.edit("1", body="theirs")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     # The content is not kept.
     if world.kind != "weak":
         world.expect_no_lost(reply, "1", body="theirs")
@@ -219,8 +232,7 @@ def purge(world):
     seen = ann.send("GET", "/v1/notes/1").json
     world.server.call("POST", "/v1/cache/purge", {"all": True})
     world.api.edit("1", body="theirs")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     world.expect_no_lost(reply, "1", body="theirs")
 
 
@@ -229,8 +241,7 @@ def list_only(world):
     ann = world.client("ann")
     seen = ann.send("GET", "/v1/notes").json[0]
     world.api.edit("1", body="theirs")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     if world.kind in ("member", "nested"):
         world.expect_no_lost(reply, "1", body="theirs")
 
@@ -240,8 +251,7 @@ def selection(world):
     ann = world.client("ann")
     seen = ann.send("GET", "/v1/notes/1?fields=id,title,body").json
     world.api.edit("1", body="theirs")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     if world.kind == "member":
         world.expect_no_lost(reply, "1", body="theirs")
 
@@ -251,8 +261,7 @@ def undone(world):
     ann = world.client("ann")
     seen = ann.send("GET", "/v1/notes/1").json
     world.api.edit("1", body="theirs")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     world.expect_no_lost(reply, "1", body="theirs")
 
 
@@ -262,8 +271,7 @@ def two_states(world):
     seen = ann.send("GET", "/v1/notes/1").json
     world.api.edit("1", body="theirs")
     world.client("ann in another window").send("GET", "/v1/notes/1", Cache_Control="no-cache")
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     if world.kind != "undeclared":
         world.expect_no_lost(reply, "1", body="theirs")
 
@@ -292,8 +300,7 @@ def restarted(world):
     time.sleep(0.4)
     world.server.stop(keep=True)
     world.server.start()
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    reply = world.save(ann, seen)
     # Contents are not kept.
     if world.kind in ("etag", "undeclared"):
         world.expect_no_lost(reply, "1", body="theirs")
@@ -320,11 +327,9 @@ def removed(world):
     seen = ann.send("GET", "/v1/notes/1").json
     with world.api.lock:
         del world.api.notes["1"]
-    reply = world.write(ann, "PUT", "/v1/notes/1", whole(seen, title="mine"))
-    world.back()
+    world.save(ann, seen)
     if "1" in world.api.notes and not world.record():
         raise Broken(f"created again what another had removed: {world.api.notes['1']}")
-    del reply
 
 
 # --- conflicts with oneself
@@ -435,11 +440,7 @@ def create_in_flight(world):
     world.away()
     ann.send("POST", "/v1/notes", {"title": "new"})
     local = [note["id"] for note in ann.send("GET", "/v1/notes").json if note["title"] == "new"]
-    world.api.holding, world.api.held = "POST", threading.Event()
-    world.api.open()
-    world.server.network("auto")
-    if not world.api.arrived.wait(10):
-        raise Broken("the create is not sent")
+    world.hold("POST")
     titles = [note["title"] for note in ann.send("GET", "/v1/notes", Cache_Control="no-cache").json]
     if titles.count("new") != 1:
         raise Broken(f"a create in flight: the list shows {titles}")
@@ -447,8 +448,7 @@ def create_in_flight(world):
     titles = [note["title"] for note in ann.send("GET", "/v1/notes").json]
     if titles.count("new") != 0:
         raise Broken(f"after DELETE of its local id ({reply.status}) the list shows {titles}")
-    world.api.holding = ""
-    world.api.held.set()
+    world.release()
     world.settle()
     world.expect_no_conflict()
     if any(note["title"] == "new" for note in world.api.notes.values()):
@@ -477,16 +477,11 @@ def append_in_flight(world):
     ann.send("GET", "/v1/notes/1")
     world.away()
     ann.send("PATCH", "/v1/notes/1", [{"op": "add", "path": "/tags/-", "value": "x"}], Content_Type="application/json-patch+json")
-    world.api.holding, world.api.held = "PATCH", threading.Event()
-    world.api.open()
-    world.server.network("auto")
-    if not world.api.arrived.wait(10):
-        raise Broken("the patch is not sent")
+    world.hold("PATCH")
     reply = ann.send("GET", "/v1/notes/1", Cache_Control="no-cache")
     if reply.json.get("tags") != ["a", "x"] and not reply.fields.get("rockpool-dirty"):
         raise Broken(f"a JSON Patch in flight: {reply.json} {reply.fields}")
-    world.api.holding = ""
-    world.api.held.set()
+    world.release()
     world.settle()
 
 

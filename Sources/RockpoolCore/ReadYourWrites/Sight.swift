@@ -69,32 +69,31 @@ package struct Sight: Sendable {
         var states = young[place] ?? old[place] ?? []
         if let index = states.lastIndex(where: { $0.state.isSame(as: state) }) {
             let known = states.remove(at: index)
-            var again = Shown(state: known.state.with(state), asked: max(known.asked, asked))
             // Of what is asked for at once, the later note is the later sight.
-            let later = states[index...].contains { $0.asked > asked }
-            if later { again.asked = known.asked }
-            if index < states.count, later {
-                states.insert(again, at: index)
-            } else {
-                if index < states.count { changes += 1 }
-                states.append(again)
-            }
+            let isLast = !states[index...].contains { $0.asked > asked }
+            if isLast, index < states.endIndex { changes += 1 }
+            let again = Shown(state: known.state.with(state), asked: isLast ? max(known.asked, asked) : known.asked)
+            states.insert(again, at: isLast ? states.endIndex : index)
         } else {
             changes += 1
             let index = states.firstIndex { $0.asked > asked } ?? states.endIndex
             states.insert(Shown(state: state, asked: asked), at: index)
             if states.count > Self.stateLimit { states.removeFirst() }
         }
-        if young[place] == nil { makeRoom(for: states.reduce(0) { $0 + ($1.state.content?.count ?? 0) }) }
-        young[place] = states
+        keep(states, of: place)
     }
 
-    private mutating func makeRoom(for bytes: Int) {
-        if young.count >= Self.limit || youngBytes + bytes > Self.byteLimit {
-            (old, young, youngBytes) = (young, [:], 0)
+    /// Keeps the states of a place among the young ones. What is not noted again for two generations is forgotten.
+    private mutating func keep(_ states: [Shown], of place: Place) {
+        let bytes = { (states: [Shown]) in states.reduce(0) { $0 + ($1.state.content?.count ?? 0) } }
+        var known = young[place]
+        let more = bytes(states) - bytes(known ?? [])
+        if known == nil && young.count >= Self.limit || youngBytes + more > Self.byteLimit {
+            (old, young, youngBytes, known) = (young, [:], 0, nil)
             changes += 1
         }
-        youngBytes += bytes
+        youngBytes += bytes(states) - bytes(known ?? [])
+        young[place] = states
     }
 
     /// Notes that a viewer's write was answered, or that its effect is not known.
@@ -138,7 +137,7 @@ package struct Sight: Sendable {
         let place = Place(viewer: viewer, url: url)
         let states = (young[place] ?? old[place] ?? []).filter { $0.asked > touched }.map(\.state)
         guard let last = states.last else { return own.ended > 0 && own.ended == touched ? .written(version: own.version) : .unknown }
-        guard let replacement, let least = last.distance(to: replacement) else { return .shown(last) }
+        guard states.count > 1, let replacement, let least = last.distance(to: replacement) else { return .shown(last) }
         var nearest = (state: last, distance: least)
         for state in states.dropLast().reversed() {
             guard let distance = state.distance(to: replacement), distance > 0, distance < nearest.distance else { continue }

@@ -1,7 +1,5 @@
 // `rockpool demo`: shows all main features on this machine, without any setup (docs/reference/cli.md#demo).
 import ArgumentParser
-import Foundation
-import NIOCore
 import NotesAPI
 import RockpoolCore
 
@@ -44,12 +42,10 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// An API without a proxy, whose notes are gone with it.
     private func serveAPI() async throws {
-        let notes: NotesServer
-        do { notes = try await NotesServer.start(port: port, seed: DemoStage.seed) } catch let error as IOError
-            where error.errnoCode == EADDRINUSE
-        {
+        guard HostAndPort("127.0.0.1:\(port)")?.isFree == true else {
             throw CommandFailure(.failed, "port \(port) is in use; take another one: rockpool demo --api --port \(port + 1)")
         }
+        let notes = try await StartFailure.naming { try await NotesServer.start(port: port, seed: DemoStage.seed) }
         Display.output.print("a notes API: \(notes.origin.url)/v1/notes; its notes are in memory only")
         await Interruption.wait()
         await notes.stop()

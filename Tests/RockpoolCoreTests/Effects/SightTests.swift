@@ -134,6 +134,18 @@ import Testing
         for document in odd { #expect(Sight(document: document).version(of: "https://a.test/", for: "ann") == nil) }
     }
 
+    /// A reply is noted when it begins, and once more with its content: both count.
+    @Test func contentsAreBounded() {
+        var sight = Sight()
+        let content = String(repeating: "x", count: ShownState.contentLimit)
+        for number in 0..<600 {
+            let url = "https://a.test/\(number)"
+            for state in [shown("\"1\""), shown("\"1\"", content)] { sight.note(state, at: url, to: "ann", asked: UInt64(number)) }
+        }
+        let kept = (0..<600).filter { sight.ground(of: "https://a.test/\($0)", for: "ann") != .unknown }
+        #expect((128...256).contains(kept.count) && kept.last == 599, "two generations of 8 MiB: \(kept.count)")
+    }
+
     @Test func itIsBounded() {
         var sight = Sight()
         for number in 0..<50_000 {

@@ -10,8 +10,7 @@ import Synchronization
 struct CommonOptions: ParsableArguments {
     @Option(
         name: .long,
-        help:
-            "The configuration file. By default ~/.config/rockpool/rockpool.yaml; for serve and config ./rockpool.yaml comes first.",
+        help: "The configuration file. By default ~/.config/rockpool/rockpool.yaml; for serve and config ./rockpool.yaml comes first.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
     @Option(name: .long, help: "The server's Unix socket (admin.socket).", completion: .file())
