@@ -16,7 +16,7 @@ package final class Engine: Sendable {
     /// The last exchanges.
     package let exchanges: ExchangeRing
     /// What clients were shown.
-    let sight = ClientSight()
+    let sight: ClientSight
     /// Tunnels that are passed on unread.
     package let tunnels: TunnelLog
     package let events = EngineEvents()
@@ -79,6 +79,8 @@ package final class Engine: Sendable {
                 logger.failed("copies of an identity stay under its old name", error: error)
             }
         }
+        // What is stored encrypted is not named in a file.
+        sight = ClientSight(directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, now: now)
         active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
@@ -114,7 +116,7 @@ package final class Engine: Sendable {
         commands = OutboxCommands(
             data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
             active: active, now: now
-        ) { [effects] write, principal in await effects.note(write, partition: principal, sentAt: now()) }
+        ) { [effects] write, principal in await effects.note(write, by: Viewer(partition: principal), sentAt: now()) }
         proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
@@ -130,19 +132,15 @@ package final class Engine: Sendable {
             writes: writes, active: active, ring: exchanges, now: now)
         tunnels = TunnelLog(ring: exchanges, active: active, now: now)
         credentials.restore(configuration.upstreams)
-        if let directory = sightDirectory { sight.takeUp(from: directory) }
+        sight.takeUp()
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
 
     package var configuration: Configuration { active.configuration }
 
     /// Keeps what clients have been shown for the next start; called once nothing is under way any more.
-    package func keepSight() {
-        if let directory = sightDirectory { sight.keep(in: directory) }
-    }
+    package func keepSight() { sight.keep() }
 
-    /// Where that is kept; nil if what is stored is encrypted, because it names URLs.
-    private var sightDirectory: String? { configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil }
     package var routes: RouteTable { active.routes }
 
     /// Notes that the connections of everything that is still under way are closed now, at a stop.

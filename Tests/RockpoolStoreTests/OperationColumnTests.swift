@@ -27,6 +27,9 @@ import Testing
         new.base = Conflict.Side(body: [1], contentType: "a/b", etag: "\"a\"")
         (new.baseETag, new.baseFetchedAt, new.conditionedOn, new.takesBase) = ("\"a\"", time.now, [1], true)
         (new.share, new.upstreamLimit) = (.unproved, .mb(1))
+        new.baseSeen = BaseSeen(at: time.now, source: .cache, version: "\"a b\"")
+        new.viewer = Viewer.Program(number: -7)
+        new.reach = Reach(program: Viewer.Program(number: -7), until: 1)
         return new
     }
 
@@ -40,6 +43,7 @@ import Testing
         (operation.collection, operation.entityID, operation.localID) = ("/v1/notes", "1", new.localID)
         (operation.noMerge, operation.isUnproved, operation.lostAt) = (true, true, new.firstSentAt)
         (operation.baseETag, operation.baseSequence) = ("\"a\"", 1)
+        (operation.viewer, operation.baseSeen) = (new.viewer, new.baseSeen)
         operation.needs = [1]
         return operation
     }

@@ -276,6 +276,60 @@ def two_states(world):
         world.expect_no_lost(reply, "1", body="theirs")
 
 
+def two_programs(world):
+    """Two devices with one credential: what the other one has changed since is somebody else's change."""
+    ann = world.client("ann")
+    seen = ann.send("GET", "/v1/notes/1", User_Agent="till").json
+    ann.send("GET", "/v1/notes/1", User_Agent="tablet")
+    world.write(ann, "PATCH", "/v1/notes/1", {"body": "theirs"}, User_Agent="tablet")
+    reply = world.save(ann, seen, User_Agent="till")
+    world.expect_no_lost(reply, "1", body="theirs")
+
+
+def two_programs_in_turn(world):
+    """Two devices with one credential, each of which reads before it writes, meet nobody."""
+    ann = world.client("ann")
+    for turn, device in enumerate(("till", "tablet") * 2):
+        seen = ann.send("GET", "/v1/notes/1", User_Agent=device).json
+        world.write(ann, "PUT", "/v1/notes/1", whole(seen, title=f"t{turn}"), User_Agent=device)
+    world.back()
+    world.expect_no_conflict()
+    if world.api.notes["1"]["title"] != "t3":
+        raise Broken(f"the last edit is not there: {world.api.notes['1']}")
+
+
+def crashed(world):
+    """What was seen before a crash counts after it, and what was written before it as well."""
+    ann = world.client("ann")
+    world.api.caching = "max-age=0, stale-while-revalidate=600"
+    seen = ann.send("GET", "/v1/notes/1").json
+    world.api.edit("1", body="theirs")
+    if ann.send("GET", "/v1/notes/1").json != seen:
+        return
+    time.sleep(0.5)
+    world.server.kill(signal.SIGKILL)
+    world.server.start()
+    reply = world.save(ann, seen)
+    # Contents are not kept.
+    if world.kind in ("etag", "undeclared"):
+        world.expect_no_lost(reply, "1", body="theirs")
+
+
+def crashed_after_a_write(world):
+    """A version from before an own write is no condition after a crash."""
+    ann = world.client("ann")
+    seen = ann.send("GET", "/v1/notes/1").json
+    time.sleep(0.5)
+    ann.send("PUT", "/v1/notes/1", whole(seen, title="one"))
+    world.server.kill(signal.SIGKILL)
+    world.server.start()
+    world.write(ann, "PATCH", "/v1/notes/1", {"title": "two"})
+    world.back()
+    world.expect_no_conflict()
+    if world.api.notes["1"]["title"] != "two":
+        raise Broken(f"the last edit is not there: {world.api.notes['1']}")
+
+
 def undone_change(world):
     """A client that undoes its own change means it."""
     ann = world.client("ann")
@@ -572,6 +626,10 @@ STORIES = [
     selection,
     undone,
     two_states,
+    two_programs,
+    two_programs_in_turn,
+    crashed,
+    crashed_after_a_write,
     undone_change,
     restarted,
     told_once,

@@ -51,6 +51,8 @@ export const conflict = {
       h("p", { class: "lead" }, kinds[one.kind] ?? one.kind, ", detected ", moment(one.openedAt), ". ",
         h("span", { class: "quiet" }, one.detection === "strong" ? "Detected by the upstream's precondition check." : "Detected by comparing versions, as the upstream checks no preconditions."),
         " ", h("a", { href: `#/outbox/${one.operation}` }, "Show the write")),
+      one.seen ? h("p", { class: "quiet" }, "Its client had read it", one.seen.from ? ` from the ${one.seen.from}` : "",
+        one.seen.version ? [" as ", h("span", { class: "mono" }, one.seen.version)] : "", ", last ", moment(one.seen.at), ".") : null,
       isOpen ? whole(one, pool) : h("p", { class: "actions" }, h("button", { class: "button", onclick: () => undo(one, pool) }, "Undo this decision")),
       h("nav", { class: "filters", "aria-label": "Kind of view" },
         [["fields", "Field by field"], ["sides", "Side by side"], ["diff", "Differences"], ...(isOpen ? [["edit", "Edit by hand"]] : [])].map(([value, name]) =>

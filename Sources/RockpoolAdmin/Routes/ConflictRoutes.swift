@@ -55,7 +55,7 @@ struct ConflictRoutes {
 
     private func one(id: String?) async throws -> Response {
         guard let id, let conflict = try await data.conflict(id: id) else { return notFound(id: id) }
-        return .json(ConflictDocument.json(of: conflict))
+        return .json(ConflictDocument.json(of: conflict, seen: try await data.operation(id: conflict.operation)?.baseSeen))
     }
 
     private func resolve(id: String?, request: Request) async throws -> Response {

@@ -4,8 +4,10 @@
 package enum ConflictDocument {
     /// Returns the whole document. A side has no envelope: JSON is embedded, other text is a string; an absent side, or one that is
     /// neither, is null.
-    package static func json(of conflict: Conflict) -> JSONValue {
+    /// - Parameter seen: when and from where the client had got the base; nil where that is not known.
+    package static func json(of conflict: Conflict, seen: BaseSeen? = nil) -> JSONValue {
         var document = summary(of: conflict)
+        document["seen"] = seen?.json ?? .null
         document["base"] = side(of: conflict.base)
         document["mine"] = side(of: conflict.mine)
         document["theirs"] = side(of: conflict.theirs)

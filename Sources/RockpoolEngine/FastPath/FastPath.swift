@@ -54,11 +54,13 @@ package final class FastPath: Sendable {
     /// - Parameters:
     ///   - bytes: Readable from the request's first byte on.
     ///   - listener: `host:port` of the listener that received the request, and its protocol if that is not HTTP/1.1.
+    ///   - address: The client's IP address.
     ///   - last: The last credential of the connection.
     ///   - recent: The messages last sent by the connection's event loop.
     ///   - serialise: Serialises a head; the length is that of its body, nil for a head without one.
     package func hotReply(
-        to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, last: inout LastCredential, recent: RecentMessages,
+        to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, from address: String, last: inout LastCredential,
+        recent: RecentMessages,
         serialise: (ResponseHead, Int?) -> SerialisedHead
     ) -> ReadyReply? {
         let (now, epoch) = (now(), reachability.epoch)
@@ -67,6 +69,7 @@ package final class FastPath: Sendable {
         let arrival = PlainArrival(request, in: bytes, listener: listener, credential: credential)
         let hash = arrival.hash
         if let message = recent.message(to: arrival, hash: hash, moment: cache.hotChanges, now: now, epoch: epoch) {
+            noteShown(message, to: request, in: bytes, from: address)
             return send(message, to: request, at: now, began: began, by: recent)
         }
         let message: HotMessage
@@ -80,6 +83,7 @@ package final class FastPath: Sendable {
             cache.keep(dated, as: form, of: hot)
             message = dated
         }
+        noteShown(message, to: request, in: bytes, from: address)
         return send(message, to: request, at: now, began: began, by: recent)
     }
 
@@ -94,9 +98,19 @@ package final class FastPath: Sendable {
             recent.sampling.skip()
         }
         if !request.isHead { message.countServed() }
-        if let note = message.note, let shown = note.shown { sight.note(shown, at: note.url) }
         return ReadyReply(message, isHead: request.isHead)
     }
+
+    private func noteShown(_ message: HotMessage, to request: FastPathRequest, in bytes: ByteBuffer, from address: String) {
+        guard let note = message.note, let shown = note.shown else { return }
+        let place = request.value(of: Self.userAgent, in: bytes.readableBytesUInt8Span) ?? 0..<0
+        let start = bytes.readerIndex
+        let agent = bytes.readableBytesView[start + place.lowerBound..<start + place.upperBound]
+        let program = Viewer.Program(address: address, userAgent: agent)
+        sight.note(shown, at: note.url, to: program)
+    }
+
+    private static let userAgent = Array("user-agent".utf8)
 
     private func record(_ message: HotMessage, isHead: Bool, at now: Timestamp, took: Duration, represents: Int) {
         statistics.measureHot(took, isStale: message.isStale, count: represents)

@@ -1,5 +1,4 @@
 // Notes what replies show their clients (docs/outbox.md#sight).
-import Foundation
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -12,61 +11,85 @@ final class ClientSight: Sendable {
     private let moments = Atomic<UInt64>(0)
     /// `Sight.changes`.
     private let changes = Atomic<UInt64>(0)
+    /// Nil if nothing is kept over a restart.
+    private let log: SightLog?
+    private let now: @Sendable () -> Timestamp
+
+    /// - Parameter directory: where the notes are kept over a restart; nil for nowhere.
+    init(directory: String?, now: @escaping @Sendable () -> Timestamp) {
+        (log, self.now) = (directory.map { SightLog(in: $0) }, now)
+    }
 
     /// Counts a moment: those of later calls are greater.
     func moment() -> UInt64 { moments.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Notes what a hot reply shows. Where nothing has changed since it was noted last, that costs a comparison.
-    func note(_ showing: Showing, at url: String) {
-        guard showing.notedAt.load(ordering: .relaxed) != changes.load(ordering: .acquiring) else { return }
-        let now = note(showing.state, at: url, to: showing.viewer, asked: moment())
-        showing.notedAt.store(now, ordering: .relaxed)
+    /// Notes what a hot reply shows. Where nothing has changed since it was noted last for the same program, that costs a comparison.
+    func note(_ showing: Showing, at url: String, to program: Viewer.Program?) {
+        guard showing.notedAs.load(ordering: .relaxed) != Self.mark(changes.load(ordering: .acquiring), program) else { return }
+        let state = showing.state.again(from: .cache, at: now())
+        let now = note(state, at: url, to: Viewer(partition: showing.partition, program: program), asked: moment())
+        showing.notedAs.store(Self.mark(now, program), ordering: .relaxed)
+    }
+
+    private static func mark(_ changes: UInt64, _ program: Viewer.Program?) -> UInt64 {
+        changes &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: program?.number ?? 0)
     }
 
     /// Notes what a reply shows.
     /// - Parameter asked: the moment when the client asked.
     /// - Returns: `Sight.changes`.
     @discardableResult
-    func note(_ shown: ShownState, at url: String, to viewer: String?, asked: UInt64) -> UInt64 {
-        change { $0.note(shown, at: url, to: viewer ?? "", asked: asked) }
+    func note(_ shown: ShownState, at url: String, to viewer: Viewer, asked: UInt64) -> UInt64 {
+        change(.shown(shown, url: url, viewer: viewer, asked: asked))
     }
 
     /// Notes the end of a write.
-    func note(_ answer: ResponseHead, to request: RequestHead, by viewer: String?) {
+    func note(_ answer: ResponseHead, to request: RequestHead, by viewer: Viewer) {
         let tag = answer.fields[.eTag].flatMap { EntityTag($0) }
         let version = tag.flatMap { $0.isStrong && LocalETag($0) == nil ? $0.fieldValue : nil }
         let moment = moment()
-        change {
-            $0.note(writeTo: request.url, by: viewer ?? "", version: version, at: moment)
-            // What lies at a destination is another thing now.
-            if let destination = WebDAVEffect.destination(of: request) {
-                $0.note(writeTo: request.at(destination).url, by: viewer ?? "", version: nil, at: moment)
-            }
+        change(.written(url: request.url, viewer: viewer, version: version, at: moment))
+        // What lies at a destination is another thing now.
+        if let destination = WebDAVEffect.destination(of: request) {
+            change(.written(url: request.at(destination).url, viewer: viewer, version: nil, at: moment))
         }
     }
 
     /// What a write of a viewer builds on.
-    func ground(of url: String, for viewer: String?, replacement: JSONValue? = nil) -> Sight.Ground {
-        state.withLock { $0.ground(of: url, for: viewer ?? "", replacement: replacement) }
+    func ground(of url: String, for viewer: Viewer, replacement: JSONValue? = nil) -> Sight.Ground {
+        state.withLock { $0.ground(of: url, for: viewer, replacement: replacement) }
     }
 
-    /// The present state.
-    var current: Sight { state.withLock { $0 } }
-
-    /// Begins with the state of an earlier run; every moment from now on is later.
-    func begin(with earlier: Sight) {
-        _ = moment()
-        change { $0 = earlier }
-    }
+    /// The waiting writes that a viewer has in front of it; nil for all of its identity.
+    func reach(of url: String, for viewer: Viewer) -> Reach? { state.withLock { $0.reach(of: url, for: viewer) } }
 
     @discardableResult
-    private func change(_ work: (inout Sight) -> Void) -> UInt64 {
+    private func change(_ record: Sight.Record) -> UInt64 {
         state.withLock { sight in
-            work(&sight)
+            let before = sight.changes
+            sight.note(record)
+            guard sight.changes != before else { return before }
             changes.store(sight.changes, ordering: .releasing)
+            if log?.append(record) == true { log?.begin(with: sight.records) }
             return sight.changes
         }
     }
+
+    // MARK: over a restart
+
+    /// Takes up what the last run has left. Every moment from now on is later.
+    func takeUp() {
+        guard let log else { return }
+        state.withLock { sight in
+            for record in log.read() { sight.note(record) }
+            moments.store(sight.last, ordering: .relaxed)
+            changes.store(sight.changes, ordering: .releasing)
+            log.begin(with: sight.records)
+        }
+    }
+
+    /// Keeps everything for the next start, at a clean stop: nothing is under way any more.
+    func keep() { log?.end(with: state.withLock(\.records)) }
 }
 
 extension RoutePlan {
@@ -81,12 +104,24 @@ extension RoutePlan {
     var showsItem: Bool { showsState && entity?.resource != nil }
 }
 
+extension RequestContext {
+    /// Who asks.
+    var viewer: Viewer {
+        let program = Viewer.Program(address: exchange.clientAddress, userAgent: (original.fields[.userAgent] ?? "").utf8)
+        return Viewer(partition: identity.partition, program: program)
+    }
+}
+
 extension ClientSight {
     /// Notes what a reply shows. The content of an item is noted as it passes, if it is not at hand.
     /// - Parameter asked: the moment when the client asked.
     func note(_ reply: inout Reply, to context: RequestContext, asked: UInt64, from cache: CacheStore) async {
-        let (head, fetchedAt, url, viewer) = (reply.head, context.trace.fetchedAt, context.request.url, context.identity.partition)
+        let (head, fetchedAt, url, viewer) = (reply.head, context.trace.fetchedAt, context.request.url, context.viewer)
         let isItem = context.plan.showsItem && head.status == 200 && MediaType.isJSON(head.fields)
+        let source: ShownState.Source = context.trace.cacheStatus?.hit == true ? .cache : .upstream
+        let state = { @Sendable [now] (content: [UInt8]?) in
+            ShownState(head, content: content, fetchedAt: fetchedAt, source: source, shownAt: now())
+        }
         var content: [UInt8]?
         switch reply.body {
         case .stream(let source, _?) where isItem:
@@ -99,35 +134,12 @@ extension ClientSight {
             content = Array(whole.readableBytesView)
         case .stream, .none: break
         }
-        if let shown = ShownState(head, content: content, fetchedAt: fetchedAt) { note(shown, at: url, to: viewer, asked: asked) }
+        if let shown = state(content) { note(shown, at: url, to: viewer, asked: asked) }
         guard isItem, case .stream(let source, let length) = reply.body, length ?? 0 <= Int64(ShownState.contentLimit) else { return }
         let body = ShownBody(source, length: length) { [self] content in
-            guard let shown = ShownState(head, content: content, fetchedAt: fetchedAt) else { return }
+            guard let shown = state(content) else { return }
             note(shown, at: url, to: viewer, asked: asked)
         }
         reply.body = .stream(body, length: length)
-    }
-}
-
-// MARK: over a restart
-
-extension ClientSight {
-    private static func file(in directory: String) -> String { "\(directory)/sight.json" }
-
-    /// Keeps the versions for the next start, at a clean stop: nothing is under way any more. A failure is no loss but of these.
-    func keep(in directory: String) {
-        let bytes = current.document().serialized()
-        let file = Self.file(in: directory)
-        try? FileManager.default.removeItem(atPath: file)
-        _ = FileManager.default.createFile(atPath: file, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
-    }
-
-    /// Takes up the versions of the last run, if it was stopped cleanly. They are gone then: after a crash they would be old.
-    func takeUp(from directory: String) {
-        let file = Self.file(in: directory)
-        guard let data = FileManager.default.contents(atPath: file) else { return }
-        try? FileManager.default.removeItem(atPath: file)
-        guard let document = try? JSONValue.parse(Array(data)) else { return }
-        begin(with: Sight(document: document))
     }
 }

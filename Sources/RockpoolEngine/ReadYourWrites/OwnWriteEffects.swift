@@ -39,15 +39,16 @@ final class OwnWriteEffects: Sendable {
 
     /// Works an answered write into the copies of its writer. Failures are logged: then the copies count as older than the write.
     /// - Parameters:
-    ///   - partition: the writer's, as `Identity.partition`.
+    ///   - viewer: the writer.
     ///   - sentAt: the time the write was sent.
-    func note(_ write: AnsweredWrite, partition: String?, sentAt: Timestamp) async {
+    func note(_ write: AnsweredWrite, by viewer: Viewer, sentAt: Timestamp) async {
         var write = write
+        let partition = viewer.partition.isEmpty ? nil : viewer.partition
         let plan = active.routes.plan(for: write.request)
         write.entity = plan.entity
         write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none else { return }
-        sight.note(write.answer, to: write.request, by: partition)
+        sight.note(write.answer, to: write.request, by: viewer)
         guard plan.strategy != .networkOnly else { return }
         if write.created != nil {
             let created = await reads.lookup.created(

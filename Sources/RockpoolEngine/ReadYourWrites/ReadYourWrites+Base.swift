@@ -10,10 +10,12 @@ extension ReadYourWrites {
     /// Stores its content and, where the write takes the base as its condition, its strong ETag.
     func pinBase(of operation: inout QueuedWriteDraft, for context: RequestContext) async {
         guard context.request.changesState else { return }
+        operation.reach = sight.reach(of: context.request.url, for: context.viewer)
         guard let view = place(of: context), view.entityID != nil else {
             guard operation.takesBase, context.plan.entity?.resource == nil else { return }
             if case .shown(let seen) = ground(ofUndeclared: context) {
                 (operation.baseETag, operation.baseFetchedAt) = (seen.condition, seen.fetchedAt ?? now())
+                operation.baseSeen = seen.seen
             }
             return
         }
@@ -22,6 +24,7 @@ extension ReadYourWrites {
             operation.baseFetchedAt = seenAt
             operation.baseETag = state.etag
         }
+        operation.baseSeen = state.seen
         // The client builds on a state that a merge has replaced: what it has seen is not known any more.
         for sequence in operation.conditionedOn where (try? await data.isMerged(sequence)) ?? true { return }
         operation.base = await seen(in: view, state: state, before: operation)
@@ -48,10 +51,12 @@ extension ReadYourWrites {
     /// may one to the path itself whose effect is not known.
     private func ground(ofUndeclared context: RequestContext) -> Sight.Ground {
         guard let upstream = context.plan.upstream?.name, context.plan.route?.kind != .s3,
-            !overlay.files.lacksWrite(context.request, upstream: upstream, principal: context.identity.principal),
+            !overlay.files.lacksWrite(
+                context.request, upstream: upstream, principal: context.identity.principal,
+                within: sight.reach(of: context.request.url, for: context.viewer)),
             FilePath(context.request.target).parent.map({ overlay.files.folds(upstream: upstream, path: $0) }) != true
         else { return .unknown }
-        return sight.ground(of: context.request.url, for: context.identity.partition)
+        return sight.ground(of: context.request.url, for: context.viewer)
     }
 
     /// The newest state of an item that its client could have seen, without queued writes.
@@ -63,6 +68,8 @@ extension ReadYourWrites {
         var seenAt: Timestamp?
         /// True if it is known from a list only, which may lack members.
         var isListed = false
+        /// When and from where its client got it, where that is known.
+        var seen: BaseSeen?
 
         /// Notes the client's writes that were delivered since: a crash may have kept their effects from the copy. After an action nothing
         /// is known; after another write the version is that of its answer.
@@ -99,22 +106,26 @@ extension ReadYourWrites {
                     seenAt: listed.at, isListed: true)
             }
         }
+        let reach = sight.reach(of: context.request.url, for: context.viewer)
         let late = overlay.writes(
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal,
             fetchedAt: state.seenAt
         ).filter { $0.deliveredAt != nil && $0.entityID != nil }
         if !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) {
-            state.note(operations) { active.routes.plan(for: $0).entity?.action != nil }
+            state.note(operations.filter { reach?.contains($0.sequence, by: $0.viewer) ?? true }) {
+                active.routes.plan(for: $0).entity?.action != nil
+            }
         }
         // What the client was shown counts, whatever has been stored since: a refresh in the background, or another client's read.
-        switch sight.ground(of: context.request.url, for: context.identity.partition, replacement: replacement) {
+        switch sight.ground(of: context.request.url, for: context.viewer, replacement: replacement) {
         case .shown(let seen):
             // A list that was read later has shown the item, too.
             if state.isListed, let listedAt = state.seenAt, listedAt > seen.fetchedAt ?? .distantFuture { break }
             if let condition = seen.condition, condition == state.etag { break }
             guard seen.condition != nil || seen.content != nil else { break }
             state = KnownState(
-                body: seen.content, contentType: seen.contentType, etag: seen.condition, seenAt: seen.fetchedAt ?? state.seenAt ?? now())
+                body: seen.content, contentType: seen.contentType, etag: seen.condition, seenAt: seen.fetchedAt ?? state.seenAt ?? now(),
+                seen: seen.seen)
         case .written(let version?) where version != state.etag && view.resource.version == "etag":
             state = KnownState(etag: version, seenAt: state.seenAt ?? now())
         case .written, .unknown: break
@@ -141,7 +152,7 @@ extension ReadYourWrites {
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(in view: OverlayScope, state: KnownState, before operation: QueuedWriteDraft) async -> Conflict.Side? {
-        guard var writes = try? await foldedWrites(in: view, fetchedAt: state.seenAt) else { return nil }
+        guard var writes = try? await foldedWrites(in: view, fetchedAt: state.seenAt, within: operation.reach) else { return nil }
         // The state after an action is unknown to its client, who has seen the one before.
         writes.removeAll { $0.action != nil }
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.

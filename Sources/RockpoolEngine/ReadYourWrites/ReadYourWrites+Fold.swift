@@ -201,9 +201,11 @@ extension ReadYourWrites {
     }
 
     /// Returns the writes that a copy lacks, as they are folded into it.
-    /// - Parameter fetchedAt: when the copy was asked for; nil without a copy.
+    /// - Parameters:
+    ///   - fetchedAt: when the copy was asked for; nil without a copy.
+    ///   - reach: the writes that count; nil for all.
     /// - Throws: if the outbox cannot be read: then nothing is known of them.
-    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?) async throws -> [FoldedWrite] {
+    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?, within reach: Reach? = nil) async throws -> [FoldedWrite] {
         let writes = pendingWrites(in: view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
         let operations = try await data.operations(sequences: writes.map(\.sequence))
@@ -212,6 +214,7 @@ extension ReadYourWrites {
         let squashed = maySquash ? (try? await data.lastSquashed(into: operations.filter { $0.localID != nil })) ?? [:] : [:]
         var folded: [FoldedWrite] = []
         for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
+            guard reach?.contains(operation.sequence, by: operation.viewer) ?? true else { continue }
             var write = FoldedWrite(operation, action: active.routes.plan(for: operation.request).entity?.action, in: data)
             write.sequence = squashed[operation.sequence] ?? write.sequence
             if !write.isDelivered, let fetchedAt, let sentAt = operation.firstSentAt, fetchedAt >= sentAt {

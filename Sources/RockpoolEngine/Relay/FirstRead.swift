@@ -56,8 +56,9 @@ package final class FirstRead: FetchLead {
     package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
         guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
         else { return false }
-        if context.plan.showsState, let shown = ShownState(head, content: nil, fetchedAt: beganAt) {
-            sight.note(shown, at: context.request.url, to: context.identity.partition, asked: asked)
+        if context.plan.showsState, let shown = ShownState(head, content: nil, fetchedAt: beganAt, source: .upstream, shownAt: reads.now())
+        {
+            sight.note(shown, at: context.request.url, to: context.viewer, asked: asked)
         }
         fetch.start(on: executor) { [self] in
             if await !reads.responses.keep(body, as: copy, by: context.plan) { refused() }

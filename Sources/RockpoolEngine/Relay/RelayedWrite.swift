@@ -56,7 +56,7 @@ package final class RelayedWrite: Sendable {
             writes.cache.invalidateAbsent(
                 places, near: rule.near, partitions: StoragePartition.readable(by: rule.passed.identity.partition))
         else { return false }
-        writes.ownWrites.sight.note(head, to: rule.passed.received, by: rule.passed.identity.partition)
+        writes.ownWrites.sight.note(head, to: rule.passed.received, by: Viewer(partition: rule.passed.identity.partition))
         writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
         end()
         return true
@@ -74,7 +74,9 @@ package final class RelayedWrite: Sendable {
     /// Ends a write that was sent, because its client has left: its effect is not known, so that what is stored counts as older.
     package func abandon() {
         trace.withLock { writes.traces.abandon(&$0) }
-        Task { [writes, rule] in await writes.liveEffects.noteUnknown(rule.passed.received, by: rule.passed.identity) }
+        Task { [writes, rule] in
+            await writes.liveEffects.noteUnknown(rule.passed.received, by: Viewer(partition: rule.passed.identity.partition))
+        }
     }
 
     /// Ends the record without effects: the client has left, or nothing was sent.

@@ -37,7 +37,7 @@ extension Relays {
     /// True if nothing can be before the next write of a rule: the outbox is empty, and no earlier attempt is under way in its lane; and its
     /// client has seen no version that becomes its condition.
     private func isFree(for rule: WriteRule) -> Bool {
-        let (received, viewer) = (rule.passed.received, rule.passed.identity.partition)
+        let (received, viewer) = (rule.passed.received, Viewer(partition: rule.passed.identity.partition))
         if received.changesState, writes.ownWrites.sight.ground(of: received.url, for: viewer).condition != nil { return false }
         let (upstream, lane, principal) = (rule.passed.upstream, rule.passed.operation.lane, rule.passed.operation.principal)
         let notifier = writes.notifier

@@ -23,7 +23,7 @@ struct DeliveryEffects: Sendable {
         let write = AnsweredWrite(
             request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
         guard await effects.lacks(write, partition: operation.principal, answeredAt: endedAt) else { return }
-        await effects.note(write, partition: operation.principal, sentAt: operation.firstSentAt ?? operation.acceptedAt)
+        await effects.note(write, by: operation.writer, sentAt: operation.firstSentAt ?? operation.acceptedAt)
     }
 }
 

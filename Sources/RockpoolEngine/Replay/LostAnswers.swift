@@ -23,7 +23,7 @@ struct LostAnswers: Sendable {
         write.answer.fields[.location] = mapping?.url
         if changesItem(write) { write.take(shown, of: mapping) }
         await updates.invalidate(after: write.answer, to: bare.head)
-        await effects.note(write, partition: operation.principal, sentAt: now())
+        await effects.note(write, by: operation.writer, sentAt: now())
     }
 
     /// Reads the item that a delivered write has changed, where its answer broke off.

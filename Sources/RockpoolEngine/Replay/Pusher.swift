@@ -195,7 +195,8 @@ final class Pusher: Sendable {
                     let sent = (try? data.content(of: operation.body).bytes()) ?? nil
                     let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
                     let identity = credentials.identity(of: operation.request, rule: batch.upstream.identity)
-                    await effects.note(write, partition: identity.partition, sentAt: sentAt)
+                    await effects.note(
+                        write, by: Viewer(partition: identity.partition, program: operation.viewer), sentAt: sentAt)
                 }
                 return finished
             }

@@ -129,7 +129,8 @@ extension Replayer {
             request: head, body: sending.body, answer: result.head, answerBody: result.body)
         await lostAnswers.complete(&write, of: operation, sending: sending, mapping: mapping)
         let identity = credentials.identity(of: head, rule: upstream.identity)
-        await effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? now())
+        await effects.note(
+            write, by: Viewer(partition: identity.partition, program: operation.viewer), sentAt: sending.sentAt ?? now())
         if operation.state == .delivered { await notifier.learnReply(result, to: operation) }
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)

@@ -22,7 +22,7 @@ package struct Exchange: Sendable {
     package var account: ClientAccount?
     /// The bytes of its body that are kept until its end.
     var held: HeldBytes
-    /// The IP address of the client of a write; empty for a read, and where it is not known.
+    /// The IP address of the client; empty where it is not known.
     package var clientAddress = ""
     /// True if another gateway of the site asks: it gets the server's state, and no further gateway is asked.
     var isFromGateway = false

@@ -21,9 +21,13 @@ struct LiveEffects: Sendable {
         await note(write, length: Int64(body.count), sentAt: sentAt, plan: plan, identity: identity)
     }
 
-    /// - Parameter length: of the request's body, if that is not at hand.
-    func note(_ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity) async {
-        await effects.note(write, partition: identity.partition, sentAt: sentAt)
+    /// - Parameters:
+    ///   - length: of the request's body, if that is not at hand.
+    ///   - program: that which wrote; nil where it is not known.
+    func note(
+        _ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity, program: Viewer.Program? = nil
+    ) async {
+        await effects.note(write, by: Viewer(partition: identity.partition, program: program), sentAt: sentAt)
         guard let upstream = plan.upstream?.name else { return }
         if let entity = plan.entity, entity.resource != nil {
             guard [.applied, .absent].contains(write.outcome),
@@ -38,14 +42,14 @@ struct LiveEffects: Sendable {
 
     /// Notes that a write may have taken effect: what is stored counts as older, and the version that its client has seen is not known any
     /// more, so that the next write is not conditional on it.
-    func noteUnknown(_ request: RequestHead, by identity: Identity) async {
+    func noteUnknown(_ request: RequestHead, by viewer: Viewer) async {
         // In a task of its own, because that of a client that has left is cancelled.
         await Task {
             let head = ResponseHead(status: 200)
             await updates.invalidate(after: head, to: request)
             var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
             write.evidence = .nothing
-            await effects.note(write, partition: identity.partition, sentAt: now())
+            await effects.note(write, by: viewer, sentAt: now())
         }.value
     }
 }

@@ -27,7 +27,7 @@ extension WritePipeline {
                 return nil
             }
             // Nothing is known of merging there: its client is told, and means it if it writes once more.
-            ownWrites.sight.note(ResponseHead(status: 412), to: context.request, by: context.identity.partition)
+            ownWrites.sight.note(ResponseHead(status: 412), to: context.request, by: context.viewer)
         }
         if let isEmpty = answer.isEmpty {
             await notifier.replies.note(answer.head, isEmpty: isEmpty, to: context.original, plan: context.plan, at: upstream.name)
@@ -103,7 +103,7 @@ extension WritePipeline {
             request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })
         write.success = context.plan.success
         if StatusCode.leavesEffectUnknown(answer.head.status), context.plan.entity?.resource != nil {
-            await liveEffects.noteUnknown(context.request, by: context.identity)
+            await liveEffects.noteUnknown(context.request, by: context.viewer)
         }
         if brokeOff, context.request.method != .delete, let entity = context.plan.entity, entity.resource != nil, entity.isItem,
             entity.action == nil, let upstream = context.plan.upstream
@@ -111,7 +111,8 @@ extension WritePipeline {
             write.take(await upstreams.item(after: request, at: upstream))
         }
         await liveEffects.note(
-            write, length: context.exchange.bodyLength ?? 0, sentAt: sentAt, plan: context.plan, identity: context.identity)
+            write, length: context.exchange.bodyLength ?? 0, sentAt: sentAt, plan: context.plan, identity: context.identity,
+            program: context.viewer.program)
         if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
             await identities.end(context.identity, at: upstream)
         }

@@ -84,7 +84,7 @@ extension WritePipeline {
             return await relay(answer, to: context.request, body: bytes, sentAt: sentAt, context: &context)
         } catch {
             if error.sent != .no, context.plan.entity?.resource != nil {
-                await liveEffects.noteUnknown(context.request, by: context.identity)
+                await liveEffects.noteUnknown(context.request, by: context.viewer)
             }
             guard let upstream = context.plan.upstream, error.sent == .no, error.kind != .tls, error.kind != .denied else {
                 held?.settle()

@@ -43,6 +43,7 @@ extension WritePipeline {
             operation.dependsOn += notifier.overlay.files.prerequisites(
                 of: write, upstream: upstream.name, principal: operation.principal)
         }
+        operation.viewer = context.viewer.program
         operation.group = context.wishes.group
         operation.noMerge = context.wishes.noMerge
         operation.maySquash = upstream.queue.squash == .safe

@@ -125,7 +125,7 @@ extension WritePipeline {
                 body.discard()
                 if failure.sent != .no {
                     traces.abandon(&draft.trace)
-                    await liveEffects.noteUnknown(context.request, by: context.identity)
+                    await liveEffects.noteUnknown(context.request, by: context.viewer)
                 }
                 return context.unanswered(failure, offlineMiss: false)
             }

@@ -47,6 +47,7 @@ struct ConflictView {
 extension Display {
     func print(_ conflict: ConflictView) {
         print(conflict.report.tables + [conflict.fields])
+        if let seen = OperationView.seen(in: conflict.document) { print("\n" + seen.inOneLine) }
         for side in conflict.sides { print("\n" + side) }
         if let advice = conflict.report.advice { print("\n" + advice.inOneLine) }
     }

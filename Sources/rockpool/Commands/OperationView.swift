@@ -41,6 +41,14 @@ struct OperationView {
         return allowed.isEmpty ? nil : "Next: rockpool outbox \(allowed.joined(separator: "|")) \(report.id)"
     }
 
+    /// What the writer had in front of it, as a sentence; nil where that is not known.
+    static func seen(in document: JSONValue) -> String? {
+        guard let seen = document["seen"], let moment = seen["at"]?.string else { return nil }
+        let version = seen["version"]?.string.map { " as \($0)" } ?? ""
+        let source = seen["from"]?.string.map { " from the \($0)" } ?? ""
+        return "Its client had read it\(source)\(version), last at \(moment)."
+    }
+
     private static func fields(_ fields: JSONValue?) -> [String] {
         (fields?.object ?? JSONObject()).flatMap { name, value in
             (value.array ?? [value]).map { "\(name): \($0.string ?? "")".inOneLine }
@@ -59,6 +67,7 @@ struct OperationView {
 extension Display {
     func print(_ view: OperationView) {
         print(view.report.tables)
+        if let seen = OperationView.seen(in: view.document) { print("\n" + seen.inOneLine) }
         for block in [view.request, view.answer] where !block.isEmpty {
             let heading = hasColour ? Colour.heading.painted(block[0]) : block[0]
             print("\n" + ([heading] + block.dropFirst().map { $0.isEmpty ? "" : "  " + $0 }).joined(separator: "\n"))

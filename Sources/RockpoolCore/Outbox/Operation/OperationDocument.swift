@@ -30,6 +30,7 @@ package enum OperationDocument {
             "fixes": .optional(standing?.fixes),
             "localId": .optional(operation.localID?.text),
             "serverId": .optional(operation.serverID),
+            "seen": operation.baseSeen?.json ?? .null,
             "result": operation.result.map(result) ?? .null,
             "links": ["self": .string(operation.statusPath)],
         ]

@@ -55,6 +55,12 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var isUnproved: Bool
     /// The strong ETag of the representation that the client could have seen.
     package var baseETag: String?
+    /// When and from where its client got that representation, where that is known.
+    package var baseSeen: BaseSeen?
+    /// The program of the principal that wrote it; nil where that is not known.
+    package var viewer: Viewer.Program?
+    /// Who wrote it.
+    package var writer: Viewer { Viewer(partition: principal, program: viewer) }
     /// The earlier operation on whose result it builds.
     package var baseSequence: Int64?
     package var nextAttemptAt: Timestamp

@@ -111,9 +111,9 @@ final class FileOverlay: Sendable {
             switch operation.state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
                 return upstreams[operation.upstream, default: Writes()].unshown.open(
-                    operation.sequence, at: paths, isFolded: write != nil, principal: operation.principal)
+                    operation.sequence, at: paths, isFolded: write != nil, by: operation.writer)
             case .dead, .cancelled, .superseded, .delivered:
-                upstreams[operation.upstream]?.unshown.close(operation.sequence, at: paths, principal: operation.principal)
+                upstreams[operation.upstream]?.unshown.close(operation.sequence, at: paths, by: operation.writer)
                 return false
             }
         }
@@ -205,9 +205,10 @@ final class FileOverlay: Sendable {
 
     /// True if a copy of what a read asks for lacks the effect of an open write of its client: one below the path, or one to it that is not
     /// folded in.
-    func lacksWrite(_ request: RequestHead, upstream: String, principal: String?) -> Bool {
+    /// - Parameter reach: the writes that count; nil for all.
+    func lacksWrite(_ request: RequestHead, upstream: String, principal: String?, within reach: Reach? = nil) -> Bool {
         let (path, hasQuery) = (FilePath(request.target), request.target.contains("?"))
-        return upstreams.withLock { $0[upstream]?.unshown.concern(path, of: principal, hasQuery: hasQuery) ?? false }
+        return upstreams.withLock { $0[upstream]?.unshown.concern(path, of: principal, hasQuery: hasQuery, within: reach) ?? false }
     }
 
     /// True if an open write with an unknown effect changes the file after `write`.

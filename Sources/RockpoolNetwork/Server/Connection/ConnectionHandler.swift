@@ -50,6 +50,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
+    /// The client's IP address; nil before the first request.
+    private var clientAddress: String?
     var isLeaving = false
     /// True if the current request opens a tunnel: bytes after it belong to the tunnel.
     var opensTunnel = false
@@ -322,7 +324,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         exchange.forwarded =
             passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
         exchange.gateway = passage?.address
-        if !request.method.isSafe { exchange.clientAddress = context.channel.remoteAddress?.ipAddress ?? "" }
+        exchange.clientAddress = clientAddress ?? context.channel.remoteAddress?.ipAddress ?? ""
+        clientAddress = exchange.clientAddress
         if wire != .stream { (exchange.plain, exchange.plainWrite, exchange.early) = (arriving, arrivingWrite, early) }
         arrivingWrite = nil
         exchange.needsFreshConnection = wasLost

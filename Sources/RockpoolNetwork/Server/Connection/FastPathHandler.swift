@@ -25,6 +25,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
     var lastCredential = LastCredential()
+    private lazy var address = context?.channel.remoteAddress?.ipAddress ?? ""
     private let recent: RecentMessages
     let pool: RelayPool
     private(set) var context: ChannelHandlerContext?
@@ -189,7 +190,8 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Returns the reply to the request at the start of `bytes`; nil if it is not ready.
     private func reply(to request: FastPathRequest, in bytes: ByteBuffer) -> ReadyReply? {
-        engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential, recent: recent) { head, length in
+        engine.fastPath.hotReply(to: request, in: bytes, at: listener, from: address, last: &lastCredential, recent: recent) {
+            head, length in
             var buffer = ByteBuffer()
             buffer.reserveCapacity(.kib(1))
             let framing = length.map { ReplyFraming.length(Int64($0)) } ?? .bodiless

@@ -31,6 +31,8 @@ final class HTTP2FastPathHandler: ChannelDuplexHandler {
     /// Answered streams that are not closed.
     private var answered: Set<HTTP2StreamID> = []
     private var lastCredential = LastCredential()
+    /// The client's IP address; nil before the first request.
+    private var address: String?
     private let recent: RecentMessages
     /// The request as an HTTP/1.1 head, which is the form in which replies are found.
     private var request = ByteBuffer()
@@ -116,7 +118,11 @@ final class HTTP2FastPathHandler: ChannelDuplexHandler {
     /// Answers a request if its reply is ready; otherwise keeps the request for its stream.
     private func answer(_ head: HPACKHeaders, on stream: HTTP2StreamID, context: ChannelHandlerContext) -> Bool {
         guard write(head), let plain = FastPathRequest(request.readableBytesUInt8Span, limits: service.limits) else { return false }
-        let ready = service.engine.fastPath.hotReply(to: plain, in: request, at: listener, last: &lastCredential, recent: recent) {
+        let address = address ?? context.channel.remoteAddress?.ipAddress ?? ""
+        self.address = address
+        let ready = service.engine.fastPath.hotReply(
+            to: plain, in: request, at: listener, from: address, last: &lastCredential, recent: recent
+        ) {
             head, length in
             SerialisedHead(fields: Self.fields(of: head, length: length))
         }

@@ -2,12 +2,13 @@
 package import RockpoolCore
 package import Synchronization
 
-/// A state, who is shown it, and when that was noted last.
+/// A state, and the identity that is shown it.
 package final class Showing: Sendable {
-    package let viewer: String?
+    /// `Viewer.partition`.
+    package let partition: String?
     package let state: ShownState
-    /// The number of changes of the sight after it was noted; the greatest number before.
-    package let notedAt = Atomic<UInt64>(.max)
+    /// The change of the sight after which it was noted last, and for which program, as one number.
+    package let notedAs = Atomic<UInt64>(.max)
 
-    package init(_ state: ShownState, to viewer: String?) { (self.viewer, self.state) = (viewer, state) }
+    package init(_ state: ShownState, to partition: String?) { (self.partition, self.state) = (partition, state) }
 }

@@ -188,6 +188,7 @@ extension QueuedWriteDraft {
         operation.isUnproved = share == .unproved
         operation.baseETag = baseETag
         operation.baseSequence = base
+        (operation.viewer, operation.baseSeen) = (viewer, baseSeen)
         (operation.needs, operation.follows) = needs
         operation.lostAt = firstSentAt
         return operation
@@ -241,7 +242,8 @@ extension OperationBody {
 
 extension QueuedWriteDraft {
     /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its
-    /// entity (including its creation) that is newer than the client's copy, because the client has not seen writes of other principals.
+    /// entity (including its creation) that is newer than the client's copy and that its program has in front of it (`reach`), because the
+    /// client has not seen writes of other principals.
     /// Nil when that copy is the newest state.
     ///
     /// A POST to the entity or to a path below it has no place in this chain: its answer describes something else, or a state that includes
@@ -253,13 +255,17 @@ extension QueuedWriteDraft {
             db.cachedStatement(
                 sql: """
                     SELECT max(seq) FROM (
-                        SELECT seq, principal, state, ended_at FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
+                        SELECT seq, principal, state, ended_at, viewer FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
                             AND \(Self.depth("target")) = \(Self.depth("?6"))
-                        UNION ALL SELECT seq, principal, state, ended_at FROM op
+                        UNION ALL SELECT seq, principal, state, ended_at, viewer FROM op
                             WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
                     ) WHERE principal = ?4 AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_at >= ?5)
+                        AND (viewer IS NULL OR ?7 IS NULL OR viewer = ?7 OR seq <= ?8)
                     """),
-            arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target])
+            arguments: [
+                upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target,
+                reach?.program.number, reach?.until ?? 0,
+            ])
     }
 
     /// SQL for the number of segments of a target's path.

@@ -4,7 +4,9 @@ import RockpoolCore
 
 enum LiveWriteRow {
     /// The columns of `op` that are not in `live_write`: what an operation gets when it is made, and the representation that it builds on.
-    private static let absent: Set<String> = ["base_sha", "base_seq", "state", "reason", "last_error", "first_sent_at", "next_at"]
+    private static let absent: Set<String> = [
+        "base_sha", "base_seq", "viewer", "base_seen", "state", "reason", "last_error", "first_sent_at", "next_at",
+    ]
     private static let columns = OperationColumn.bound.filter { !absent.contains($0.name) }
     private static let names = columns.map(\.name).joined(separator: ", ")
 

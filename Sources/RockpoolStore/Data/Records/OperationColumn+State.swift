@@ -9,6 +9,14 @@ extension OperationColumn {
         OperationColumn("base_etag", bind: { $0.new.baseETag }, read: { $1.baseETag = try $0.nextIfAny() }).inherited(),
         OperationColumn("base_version").inherited(),
         OperationColumn("base_seq", bind: { $0.base }, read: { $1.baseSequence = try $0.nextIfAny() }).inherited(),
+        OperationColumn(
+            "viewer", bind: { $0.new.viewer?.number }, read: { $1.viewer = try $0.nextIfAny(Int64.self).map { .init(number: $0) } }
+        )
+        .inherited(),
+        OperationColumn(
+            "base_seen", bind: { $0.new.baseSeen?.text },
+            read: { $1.baseSeen = try $0.nextIfAny(String.self).flatMap { BaseSeen(text: $0) } }
+        ).inherited(),
         OperationColumn("superseded_by"),
         OperationColumn("fixes").inherited(as: "seq"),
     ]

@@ -50,6 +50,11 @@ package struct QueuedWriteDraft: Sendable {
     /// The strong ETag of that representation, and when it was fetched.
     package var baseETag: String?
     package var baseFetchedAt: Timestamp?
+    /// When and from where its client got it.
+    package var baseSeen: BaseSeen?
+    /// The program that wrote it, and the waiting writes that this program has in front of it; nil for all of its principal.
+    package var viewer: Viewer.Program?
+    package var reach: Reach?
     /// Operations that its condition refers to by local ETags.
     package var conditionedOn: [Int64] = []
     /// True if it builds on the state that its client has seen: the request changes an item of a resource, and has no condition of its own.

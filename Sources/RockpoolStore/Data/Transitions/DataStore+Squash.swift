@@ -8,9 +8,10 @@ extension DataStore {
     /// Squashes a newly inserted operation with the one before it, where the result equals that of both.
     /// - Returns: the earlier operation in its new state; nil when both stay.
     static func squash(_ sequence: Int64, action: String?, in db: Database, now: Timestamp) throws -> QueuedWrite? {
-        guard let later = try fetch(in: db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, in: db) else {
-            return nil
-        }
+        // Another program's write is not this one's to replace, unless it has that in front of it.
+        guard let later = try fetch(in: db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, in: db),
+            later.viewer == earlier.viewer || later.baseSequence == earlier.sequence
+        else { return nil }
         let decision = Squash.decide(
             earlier: try candidate(earlier, action: nil, beside: later.sequence, in: db),
             later: try candidate(later, action: action, previous: earlier.sequence, beside: earlier.sequence, in: db))

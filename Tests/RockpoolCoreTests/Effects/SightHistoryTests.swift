@@ -1,0 +1,113 @@
+// Random histories of several programs of two identities, against an API that knows everything (docs/outbox.md#sight).
+import Testing
+
+@testable import RockpoolCore
+
+/// Programs read, through copies that may be old, and put back what they have in front of them with a change of their own. The API keeps every
+/// version; the sight decides under which condition a write goes out, survives crashes, and is asked nothing else.
+@Suite struct SightHistoryTests {
+    private static let item = "https://a.test/notes/1"
+
+    /// An API with one item, which names the version of each state.
+    private struct API {
+        /// The programs whose changes each version contains; its index is the version.
+        var versions: [Set<Int>] = [[]]
+        var current: Int { versions.count - 1 }
+
+        func tag(_ version: Int) -> String { "\"\(version)\"" }
+    }
+
+    private struct Actor {
+        let viewer: Viewer
+        /// The version that it has in front of it; nil before its first read.
+        var displayed: Int?
+        /// The version of its last own write: no reply shows it less.
+        var own = 0
+    }
+
+    private struct History {
+        var random: SeededRandom
+        var api = API()
+        var sight = Sight()
+        var moment: UInt64 = 0
+        var actors: [Actor]
+        let tells: Bool
+
+        init(seed: UInt64) {
+            random = SeededRandom(state: seed &* 7919)
+            tells = random.next() % 4 > 0
+            actors = (0..<4).map { number in
+                let program = Viewer.Program(address: "10.0.0.\(number)", userAgent: "p".utf8)
+                return Actor(viewer: Viewer(partition: number < 3 ? "shared key" : "alone", program: program), displayed: nil)
+            }
+        }
+
+        private mutating func tick() -> UInt64 {
+            moment += 1
+            return moment
+        }
+
+        /// - Returns: what is wrong; nil if nothing is.
+        mutating func step() -> String? {
+            let number = Int(random.next() % UInt64(actors.count))
+            switch random.next() % 10 {
+            case 0..<4: read(number)
+            case 4..<8: return write(number)
+            case 8:
+                // Somebody else's change, not through the proxy.
+                api.versions.append(api.versions[api.current])
+            default:
+                let records = sight.records.map(\.json)
+                sight = Sight()
+                for record in records { if let record = Sight.Record(json: record) { sight.note(record) } }
+                moment = max(moment, sight.last)
+            }
+            return nil
+        }
+
+        /// A copy may be older than the server's state, and newer than what others were shown.
+        private mutating func read(_ number: Int) {
+            let oldest = max(actors[number].own, actors[number].displayed ?? 0)
+            let version = oldest + Int(random.next() % UInt64(api.current - oldest + 1))
+            let asked = tick()
+            actors[number].displayed = version
+            sight.note(
+                ShownState(version: EntityTag(api.tag(version))), at: SightHistoryTests.item, to: actors[number].viewer, asked: asked)
+        }
+
+        private mutating func write(_ number: Int) -> String? {
+            guard let displayed = actors[number].displayed else { return nil }
+            let viewer = actors[number].viewer
+            let ground = sight.ground(of: SightHistoryTests.item, for: viewer)
+            if let condition = ground.condition {
+                if condition != api.tag(displayed) { return "\(viewer) has \(displayed) in front of it, and writes under \(condition)" }
+                guard condition == api.tag(api.current) else {
+                    // A conflict is on record, and its program reads again.
+                    read(number)
+                    return nil
+                }
+            } else if tells || ground == .unknown {
+                return "\(viewer) has \(displayed) in front of it, and writes without a condition: \(ground)"
+            }
+            api.versions.append(api.versions[displayed].union([number]))
+            actors[number].own = api.current
+            actors[number].displayed = api.current
+            sight.note(
+                writeTo: SightHistoryTests.item, by: viewer, version: tells ? api.tag(api.current) : nil, at: tick())
+            return nil
+        }
+    }
+
+    /// A hundred thousand histories (`HISTORIES`). Nothing that a program had not in front of it becomes its condition, so that no change is
+    /// lost without a record, and no program meets itself.
+    @Test func everyWriteIsMadeOnWhatItsProgramSaw() {
+        for seed in 0..<UInt64(100_000) {
+            var history = History(seed: seed)
+            for number in 0..<14 {
+                guard let wrong = history.step() else { continue }
+                Issue.record("seed \(seed), step \(number): \(wrong)")
+                return
+            }
+        }
+    }
+}
