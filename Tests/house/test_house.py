@@ -14,6 +14,7 @@ from declarations import declarations
 from english import english
 from journeys import journeys, returns
 from lexer import load
+from plurals import plurals
 from project import Project, Result, Table
 
 # Removed at the end of the run.
@@ -58,6 +59,15 @@ class HouseTests(unittest.TestCase):
         ]
         found = byte_sizes(project({"Sources/Library/Sizes.swift": "\n".join(lines)}))
         self.assertEqual(found.excesses, {"Library: bare": 2, "Library: 1 << n": 1, "Library: n * 1024": 1})
+
+    def test_plurals_are_made_in_one_place(self) -> None:
+        lines = [
+            r'print("\(count) writes, \(a.b(c)) queued operations")',
+            r'print("\(count.counted("write")), \(Self.limit) operations at most, 1 of \(count) conflicts, \(name) writes it")',
+            r'print("\(count) \(count == 1 ? "entry" : "entries")")',
+        ]
+        found = plurals(project({"Sources/Library/Words.swift": "\n".join(lines)}))
+        self.assertEqual([failure.split(": ")[0] for failure in found.failures], [f"Sources/Library/Words.swift:{n}" for n in (1, 3)])
 
     def test_declarations_are_found_and_literals_are_not_code(self) -> None:
         sample = project({"Sources/Library/Shelf.swift": SAMPLE})

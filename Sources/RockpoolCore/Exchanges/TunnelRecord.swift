@@ -42,7 +42,7 @@ package struct TunnelRecord: Hashable, Sendable {
 
     package var why: String {
         if let failed { return failed.detail }
-        return "\(sent) bytes sent, \(received) received; not decrypted, so nothing of it was cached or queued"
+        return "\(sent.counted("byte")) sent, \(received) received; not decrypted, so nothing of it was cached or queued"
     }
 
     /// What makes its requests visible and kept.

@@ -35,7 +35,7 @@ package struct Notice: Hashable, Sendable {
     /// One sentence for people.
     package var summary: String {
         let place = upstream.map { " to \($0)" } ?? ""
-        let writes = count == 1 ? "A queued write\(place) is" : "\(count) queued writes\(place) are"
+        let writes = count == 1 ? "A queued write\(place) is" : count.counted("", "queued writes\(place) are")
         let what =
             switch kind {
             case .dead, .conflicted, .uncertain, .parked: "\(writes) \(kind?.rawValue ?? "")"

@@ -52,7 +52,7 @@ extension Trace.Step {
         switch self {
         case .routed(let upstream, let category, let strategy):
             ("routed", "\(upstream ?? "an undeclared host"), category \(category ?? "none"), strategy \(strategy.rawValue)")
-        case .looked(let candidates): ("looked", candidates == 1 ? "1 stored response" : "\(candidates) stored responses")
+        case .looked(let candidates): ("looked", candidates.counted("stored response"))
         case .decided(let words): ("decided", words)
         case .fetched(let status): ("fetched", "status \(status)")
         case .failed(let failure):

@@ -86,7 +86,7 @@ extension DataStoreError: CustomStringConvertible {
         case .notFound(let id): "there is no operation \(id)"
         case .unknownDependency(let id): "there is no operation \(id) to wait for"
         case .illegal(let from, let to): "an operation that is \(from.rawValue) cannot become \(to.rawValue)"
-        case .needed(let others): "\(others.count) later \(others.count == 1 ? "operation needs" : "operations need") this one"
+        case .needed(let others): others.count.counted("later operation needs", "later operations need") + " this one"
         case .conflictNotFound(let id): "there is no conflict \(id)"
         case .conflictDecided(let id): "conflict \(id) has been decided already"
         case .unavailable(let detail): detail

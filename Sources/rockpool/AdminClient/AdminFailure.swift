@@ -1,5 +1,6 @@
 // Failures of a call of the admin API (docs/reference/admin-api.md#conventions; problems are RFC 9457).
 import Foundation
+import RockpoolCore
 
 /// The reason why a call has no usable response.
 enum AdminFailure: Error, Hashable, CustomStringConvertible {
@@ -25,7 +26,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
                 + (Directories.workingFile == nil ? "" : "; of ./rockpool.yaml only serve and config know, name it by --config")
         case .elsewhere(let socket, let server): "no server answers on \(socket), but \(server)"
         case .timedOut: "the server did not respond in time"
-        case .needed(let others): "\(others.count) other operations depend on it"
+        case .needed(let others): others.count.counted("other operation depends", "other operations depend") + " on it"
         case .stopped(let why): why
         case .broken(let why): "the server cannot be called: \(why)"
         case .refused(let status, let title, let detail):

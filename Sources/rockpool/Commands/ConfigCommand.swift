@@ -40,7 +40,7 @@ struct ConfigCommand: AsyncParsableCommand {
                     loaded.file.map { "checked \($0)" } ?? "there is no file, neither ./rockpool.yaml nor \(place); the defaults apply")
             }
             let count = configuration.upstreams.count
-            Display.output.print("the configuration is valid: \(count) \(count == 1 ? "upstream" : "upstreams")")
+            Display.output.print("the configuration is valid: \(count.counted("upstream"))")
         }
     }
 

@@ -39,7 +39,7 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one conflict: base, mine and theirs of each field, with ! for conflicting fields, or the complete sides.",
+            abstract: "Show one conflict: base, mine and theirs of each field, with ! for those to decide, or the complete sides.",
             discussion: .examples(
                 "rockpool conflicts show ID"))
         @Argument(help: "The conflict\'s id, or a part of it.", completion: Completions.conflicts, transform: CommonOptions.id) var id:
@@ -109,7 +109,7 @@ struct ConflictsCommand: AsyncParsableCommand {
             }
             Display.output.print(
                 "\(found.count - left) of \(found.count) open conflicts are resolved; undo one with: rockpool conflicts undo ID")
-            if left > 0 { throw CommandFailure(.failed, "\(left) conflicts stay open") }
+            if left > 0 { throw CommandFailure(.failed, left.counted("conflict stays", "conflicts stay") + " open") }
         }
 
         private func resolve(_ id: String, by client: AdminClient) async throws -> ConflictReport {

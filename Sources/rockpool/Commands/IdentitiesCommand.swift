@@ -53,9 +53,11 @@ struct IdentitiesCommand: AsyncParsableCommand {
             guard let waiting = known.first(where: { $0.id == id })?.waiting, waiting > 0 else { return false }
             guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {
                 throw CommandFailure(
-                    .failed, "nothing has changed: \(waiting) writes wait; add --yes to drop them, or --keep-writes to keep them")
+                    .failed,
+                    "nothing has changed: \(waiting.counted("write waits", "writes wait")); add --yes to drop, or --keep-writes to keep what waits"
+                )
             }
-            Display.error.write("Drop the \(waiting) waiting writes of this identity too? [y/N] ")
+            Display.error.write("Drop \(waiting.counted("waiting write")) of this identity too? [y/N] ")
             guard ["y", "yes"].contains(readLine()?.lowercased()) else { throw CommandFailure(.failed, "nothing has changed") }
             return true
         }

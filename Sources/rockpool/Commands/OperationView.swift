@@ -60,7 +60,7 @@ struct OperationView {
         guard let body, !body.isNull else { return [] }
         let lines = (body.string ?? body.indented()).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         let shown = lines.prefix(bodyLines).map { String($0).inOneLine }
-        return [""] + shown + (lines.count > bodyLines ? ["… \(lines.count - bodyLines) more lines: --format json"] : [])
+        return [""] + shown + (lines.count > bodyLines ? ["… \((lines.count - bodyLines).counted("more line")): --format json"] : [])
     }
 }
 

@@ -60,7 +60,7 @@ struct OutboxBulk: ParsableArguments {
         let found = try await client.pages(of: .get("/v1/operations", query: query)).decoded(as: OperationListReport.self).items
         guard !found.isEmpty else { return Display.output.print("no operations") }
         if !yes {
-            let subject = "\(found.count) operation\(found.count == 1 ? "" : "s")"
+            let subject = found.count.counted("operation")
             for operation in found.prefix(5) { Display.error.print("  \(operation.id)  \(operation.method) \(operation.url)".inOneLine) }
             if found.count > 5 { Display.error.print("  … and \(found.count - 5) more") }
             guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {

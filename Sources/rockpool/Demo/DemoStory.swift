@@ -79,7 +79,7 @@ struct DemoStory {
         try await stage.startProxy()
         try await step(.get, on: "/v1/notes/1", status: 200, cache: "detail=offline")
         let pending = try await stage.admin.send(.get("/v1/status")).decoded(as: StatusReport.self).pending
-        guard pending == 3 else { throw DemoFailure("\(pending) operations are queued, not 3") }
+        guard pending == 3 else { throw DemoFailure("\(pending.counted("operation is", "operations are")) queued, not 3") }
         say("3 operations are still queued.")
     }
 
@@ -92,7 +92,7 @@ struct DemoStory {
             say("the API applied \(seen.method.rawValue) \(seen.target)  Idempotency-Key: \(seen.key ?? "none")")
         }
         let applied = stage.notes.effects() - before
-        guard applied == operations.count else { throw DemoFailure("the API applied \(applied) writes, not 3") }
+        guard applied == operations.count else { throw DemoFailure("the API applied \(applied.counted("write")), not 3") }
         let answer = try await step(.get, on: "/v1/notes/1", status: 200, cache: "fwd=")
         guard answer.body.contains("08:03") else { throw DemoFailure("the note is not what was written offline: \(answer.body)") }
         say("the note is now: \(answer.body)")

@@ -12,7 +12,8 @@ extension Examination {
         return [
             .fail(
                 "install-key",
-                detail: "\(directory)/install-key was made anew: \(count) queued writes have owners that it cannot name, and wait for ever",
+                detail: "\(directory)/install-key was made anew: "
+                    + count.counted("queued write waits", "queued writes wait") + " for ever, because it cannot name the owner",
                 advice: "stop the server, restore the former file, start it; or give the writes up: rockpool outbox discard ID")
         ]
     }

@@ -28,7 +28,7 @@ struct Examination {
         var found = [
             Finding.ok(
                 "configuration",
-                detail: "valid, \(configuration.upstreams.count) upstream\(configuration.upstreams.count == 1 ? "" : "s")\(source)")
+                detail: "valid, \(configuration.upstreams.count.counted("upstream"))\(source)")
         ]
         let doors = try? await client.doors()
         found.append(serverFinding(doors: doors))

@@ -46,7 +46,7 @@ struct InitCommand: AsyncParsableCommand {
         if api.resources.isEmpty { for note in api.notes.prefix(5) { Display.error.print("rockpool: \(note)".inOneLine) } }
         let count = api.resources.count
         Display.output.print(
-            "\(output): \(count) \(count == 1 ? "resource" : "resources")\(api.source.map { ", from \($0)" } ?? "")".inOneLine)
+            "\(output): \(count.counted("resource"))\(api.source.map { ", from \($0)" } ?? "")".inOneLine)
         Display.output.print("start it: rockpool serve\(output == "rockpool.yaml" ? "" : " --config \(output)")".inOneLine)
     }
 

@@ -1,4 +1,5 @@
 // The report of a scrub as tables (docs/storage.md#scrub).
+import RockpoolCore
 import RockpoolStore
 
 struct ScrubReportTable: TabularReport {
@@ -20,23 +21,28 @@ struct ScrubReportTable: TabularReport {
 
     private static func facts(of cache: ScrubReport.Cache, dryRun: Bool) -> [(String, TextTable.Cell)] {
         var facts = pages(of: "cache", problems: cache.pages) + [("cache bodies", text(of: cache.bodies))]
-        if cache.dropped > 0 { facts.append((dryRun ? "would drop" : "dropped", "\(cache.dropped) entries; they are fetched again")) }
-        if cache.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(cache.orphans) files without an entry")) }
+        if cache.dropped > 0 {
+            facts.append((dryRun ? "would drop" : "dropped", "\(cache.dropped.counted("entry", "entries")), fetched again when asked for"))
+        }
+        if cache.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(cache.orphans.counted("file")) without an entry")) }
         let drift = cache.drift
         if drift.entries != 0 || drift.entryBytes != 0 || drift.bodyBytes != 0 || drift.references != 0 {
             let what =
-                "sums differ by \(drift.entries) entries, \(drift.entryBytes + abs(drift.bodyBytes)) bytes, \(drift.references) references"
+                "sums differ by \(drift.entries.counted("entry", "entries")), \((drift.entryBytes + abs(drift.bodyBytes)).counted("byte")), "
+                + drift.references.counted("reference")
             facts.append((dryRun ? "would correct" : "corrected", .init(what)))
         }
-        if drift.ledgerBytes != 0 { facts.append(("ledger", .init("\(drift.ledgerBytes) bytes different from the disk", .bad))) }
+        if drift.ledgerBytes != 0 { facts.append(("ledger", .init(drift.ledgerBytes.counted("byte") + " different from the disk", .bad))) }
         return facts + foreign(cache.foreign, in: "bodies")
     }
 
     private static func facts(of data: ScrubReport.Data, dryRun: Bool) -> [(String, TextTable.Cell)] {
         var facts = pages(of: "data", problems: data.pages) + [("data blobs", text(of: data.blobs))]
         if data.strays > 0 { facts.append(("data rows", .init("\(data.strays) without their parent row", .bad))) }
-        if data.references > 0 { facts.append(("data rows", .init("\(data.references) blobs with a wrong reference count", .bad))) }
-        if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans) blobs without an operation")) }
+        if data.references > 0 {
+            facts.append(("data rows", .init(data.references.counted("blob") + " with a wrong reference count", .bad)))
+        }
+        if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans.counted("blob")) without an operation")) }
         return facts + foreign(data.foreign, in: "blobs")
     }
 

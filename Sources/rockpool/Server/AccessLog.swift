@@ -1,6 +1,7 @@
 // Writes the access log to stdout: in order, without blocking requests, and with a count of lost lines.
 import Dispatch
 import Foundation
+import RockpoolCore
 import Synchronization
 
 /// Writes lines asynchronously to the requests.
@@ -33,7 +34,7 @@ final class AccessLog: Sendable {
             defer { (state.waiting, state.lost) = (state.waiting - 1, 0) }
             return state.lost
         }
-        let notice = lost > 0 ? "# \(lost) lines were lost: the reader of this log is too slow\n" : ""
+        let notice = lost > 0 ? "# \(lost.counted("line was", "lines were")) lost: the reader of this log is too slow\n" : ""
         try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data((notice + line + "\n").utf8))
     }
 }

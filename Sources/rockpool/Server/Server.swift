@@ -141,7 +141,8 @@ struct Server: Sendable {
         }
         if budget.clientConnections < limits.connections {
             let (held, wanted) = (budget.clientConnections, limits.connections)
-            logger.notice("at most \(held) connections at once, not \(wanted): only \(budget.limit) files may be open (ulimit -n)")
+            logger.notice(
+                "at most \(held.counted("connection")) at once, not \(wanted): only \(budget.limit) files may be open (ulimit -n)")
         }
         return DescriptorGauge(budget)
     }

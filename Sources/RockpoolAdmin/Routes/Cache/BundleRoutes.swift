@@ -45,7 +45,8 @@ struct BundleRoutes {
             for try await chunk in request.body { try await bundle.take(chunk) }
             return .json(try bundle.finish().json)
         } catch let fault as WARCFault {
-            return .problem(.badRequest, detail: "\(fault); \(bundle.report.imported) entries before it were imported")
+            let before = bundle.report.imported.counted("entry before it was", "entries before it were")
+            return .problem(.badRequest, detail: "\(fault); \(before) imported")
         }
     }
 }

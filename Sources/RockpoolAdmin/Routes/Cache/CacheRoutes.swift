@@ -88,7 +88,8 @@ struct CacheRoutes {
             let wanted = entries.filter { !$0.isPinned }.reduce(0) { $0 + $1.response.bodyLength }
             return .problem(
                 .conflict,
-                detail: "pinning \(wanted) more bytes would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already"
+                detail:
+                    "pinning \(wanted.counted("more byte")) would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already"
             )
         }
         return .json(["url": .string(url), "pinned": true, "entries": .integer(entries.count), "changed": .integer(changed)])

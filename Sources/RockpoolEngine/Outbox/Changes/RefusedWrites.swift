@@ -39,7 +39,7 @@ package final class RefusedWrites: Sendable {
     package func words(now: Timestamp) -> String? {
         let state = state.withLock { $0 }
         guard state.count > 0, now - state.last < Self.shownFor else { return nil }
-        let (count, verb) = (state.count, state.count == 1 ? "write was" : "writes were")
-        return "\(count) \(verb) refused since \(RFC3339.format(state.since)), the last at \(RFC3339.format(state.last)): \(state.why)"
+        let refused = state.count.counted("write was refused", "writes were refused")
+        return "\(refused) since \(RFC3339.format(state.since)), the last at \(RFC3339.format(state.last)): \(state.why)"
     }
 }

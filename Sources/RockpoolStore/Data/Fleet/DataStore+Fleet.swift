@@ -142,6 +142,7 @@ extension DataStore {
             return abandoned
         }
         guard !taken.isEmpty else { return }
-        logger.warning("\(taken.count) writes were being sent by a node that is gone; see rockpool outbox ls --state uncertain")
+        let writes = taken.count.counted("write was", "writes were")
+        logger.warning("\(writes) being sent by a node that is gone; see rockpool outbox ls --state uncertain")
     }
 }

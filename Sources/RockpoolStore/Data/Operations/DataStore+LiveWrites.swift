@@ -116,7 +116,10 @@ extension DataStore {
                 logger.warning("a live write that a crash interrupted is not listed", metadata: ["error": "\(error)"])
             }
         }
-        if count > 0 { logger.warning("\(count) writes were being sent to their upstream when the last run ended; see rockpool outbox ls") }
+        if count > 0 {
+            let writes = count.counted("write was", "writes were")
+            logger.warning("\(writes) being sent to an upstream when the last run ended; see rockpool outbox ls")
+        }
         return try Self.deleteLiveWrites(traces, in: db)
     }
 

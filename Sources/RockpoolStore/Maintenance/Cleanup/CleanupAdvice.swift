@@ -18,13 +18,10 @@ enum CleanupAdvice {
             parts.append((bytes, "most: \(ByteCount(bytes).rounded) of the category \(name): \(how)"))
         }
         for (origin, count) in report.held.sorted(by: { $0.key < $1.key }) where count.entries > 0 {
-            let words =
-                "\(count.entries) offline \(count.entries == 1 ? "copy" : "copies") of \(origin) (\(ByteCount(count.bytes).rounded))"
+            let place = "of \(origin) (\(ByteCount(count.bytes).rounded))"
+            let words = count.entries.counted("offline copy \(place) stays", "offline copies \(place) stay")
             parts.append(
-                (
-                    count.bytes,
-                    "\(words) \(count.entries == 1 ? "stays" : "stay"): it is away, or writes that wait name them; with --yes they go, and cannot be read then"
-                ))
+                (count.bytes, "\(words): it is away, or writes that wait name them; with --yes they go, and cannot be read then"))
         }
         if pinned >= leastBytes {
             parts.append(
@@ -38,7 +35,8 @@ enum CleanupAdvice {
         let reasons = [
             notDue > 0 ? "\(ByteCount(notDue).rounded) are fresh, were used lately, or are kept for offline use" : nil,
             pinned > 0 ? "\(ByteCount(pinned).rounded) are pinned" : nil,
-            report.operations.kept > 0 ? "\(report.operations.kept) writes wait or are kept for their time" : nil,
+            report.operations.kept > 0
+                ? report.operations.kept.counted("write waits or is kept for its time", "writes wait or are kept for their time") : nil,
         ].compactMap(\.self)
         let why = reasons.isEmpty ? "nothing more is stored" : "nothing more is removed: \(reasons.joined(separator: "; "))"
         return parts.sorted { $0.bytes > $1.bytes }.map(\.words) + [why]

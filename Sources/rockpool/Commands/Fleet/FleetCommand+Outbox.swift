@@ -1,6 +1,7 @@
 // `rockpool fleet outbox` and `fleet conflicts`: what waits in a fleet, with the nodes that have to do with it
 // (docs/reference/cli.md#fleet-outbox).
 import ArgumentParser
+import RockpoolCore
 
 extension FleetCommand {
     struct Outbox: AsyncParsableCommand {
@@ -45,7 +46,7 @@ extension FleetCommand {
         let nodes = try await client.send(.get("/v1/fleet/nodes")).decoded(as: FleetReport.self)
         if nodes.items.isEmpty, let note = nodes.emptyNote { Display.output.print(note) }
         for node in nodes.items where node.held > 0 {
-            Display.output.print("\(node.name) keeps \(node.held) writes that it has not handed over yet".inOneLine)
+            Display.output.print("\(node.name) keeps \(node.held.counted("write")) not handed over yet".inOneLine)
         }
     }
 }

@@ -1,4 +1,5 @@
 // The writes of the outbox in groups (docs/reference/cli.md#outbox-summary).
+import RockpoolCore
 
 struct OutboxSummary: TabularReport, Encodable, Equatable {
     struct Group: Codable, Hashable {
@@ -41,7 +42,7 @@ struct OutboxSummary: TabularReport, Encodable, Equatable {
     var emptyNote: String? { "no operations" }
 
     var tables: [TextTable] {
-        let total = "\(items.reduce(0) { $0 + $1.writes }) writes, \(ForPeople.bytes(items.reduce(0) { $0 + $1.bodyBytes }))"
+        let total = "\(items.reduce(0) { $0 + $1.writes }.counted("write")), \(ForPeople.bytes(items.reduce(0) { $0 + $1.bodyBytes }))"
         guard !items.isEmpty else { return [] }
         return [
             TextTable(
