@@ -174,6 +174,18 @@ import Testing
         await store.close()
     }
 
+    /// The reserve that is still to be made again counts against the limit: that refuses then, not the disk, which has room.
+    @Test func aLimitThatOwesTheReserveIsNoFullDisk() async throws {
+        let store = try openData(scratch.state, time, storage(data: .mb(8)))
+        await #expect(throws: DataStoreError.full) {
+            for n in 0..<200 { _ = try await store.append(write("\(n)", body: .inline(bytes(100_000)))) }
+        }
+        #expect(store.reserve.giveUp())
+        await #expect(throws: DataStoreError.full) { try await store.append(write("one more", body: .inline(bytes(100_000)))) }
+        #expect(store.trouble == nil)
+        await store.close()
+    }
+
     /// Bodies of delivered operations are dropped in favour of waiting ones; the rows stay, so that a repeated client key is recognised.
     @Test(arguments: [100_000, 1_500_000]) func whatWasDeliveredMakesRoom(_ length: Int) async throws {
         let store = try openData(scratch.state, time, storage(data: .mb(8)))
@@ -207,7 +219,7 @@ import Testing
         await store.close()
     }
 
-    @Test(arguments: [(true, DataStoreError.full), (false, .unavailable("\(TransactionLost())"))])
+    @Test(arguments: [(true, DataStoreError.diskFull), (false, .unavailable("\(TransactionLost())"))])
     func whoSharedAGroupWithAFullDiskHearsThatItIsFull(_ isFull: Bool, _ said: DataStoreError) async throws {
         let store = try openData(scratch.state, time)
         await #expect(throws: said) { try await store.translated { throw TransactionLost(isFull: isFull) } }

@@ -28,7 +28,7 @@ extension DataStore {
         default: return result
         }
         noteFailure(error)
-        return .failure(isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)"))
+        return .failure(isFull ? DataStoreError.diskFull : DataStoreError.unavailable("\(error)"))
     }
 
     private func noteWritten() {
@@ -63,8 +63,13 @@ extension DataStore {
 
     /// Returns the error of a write for which the disk has no room. It is a fault of the outbox where a small write has none either.
     func diskIsFull() -> DataStoreError {
-        if FreeSpace.bytes(at: directory) < Self.roomAgain { noteFailure(FileError(call: "write", path: directory, code: ENOSPC)) }
+        noteFullDisk()
         return .diskFull
+    }
+
+    /// Notes a fault of the outbox where the disk has no room for a small write either.
+    func noteFullDisk() {
+        if FreeSpace.bytes(at: directory) < Self.roomAgain { noteFailure(FileError(call: "write", path: directory, code: ENOSPC)) }
     }
 
     /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed

@@ -18,10 +18,10 @@ extension DataStore {
         _ new: QueuedWriteDraft, ending live: LiveWriteTrace? = nil
     ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) {
         while true {
-            do { return try await taking(new, ending: live) } catch DataStoreError.full {
+            do { return try await taking(new, ending: live) } catch let error as DataStoreError where error.isNoRoom {
                 guard try await shedDelivered() else {
-                    // Where the limit leaves room, the disk has none.
-                    throw footprint.ledger.missing(for: SpaceRequest(rows: Cost.row(new.rowLength))) <= 0 ? diskIsFull() : .full
+                    if error == .diskFull { noteFullDisk() }
+                    throw error
                 }
             }
         }
@@ -92,7 +92,8 @@ extension DataStore {
         if known?.isAmple == true { return }
         var disk = known ?? measuredDisk(in: db)
         if known != nil { footprint.measurePages(in: db) }
-        guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + disk.owed <= 0, disk.free > cost else { throw DataStoreError.full }
+        guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + disk.owed <= 0 else { throw DataStoreError.full }
+        guard disk.free > cost else { throw DataStoreError.diskFull }
         disk.free -= cost
         self.disk.note(disk, in: turn)
     }
