@@ -57,16 +57,17 @@ package final class Engine: Sendable {
     let gateways: GatewayReplies
     private let purges: PurgeRequests
     private let setup: SetupSite
-    private let accessLog: (@Sendable (String) -> Void)?
+    let accessLog: (@Sendable (String) -> Void)?
 
     /// - Parameters:
     ///   - steady: A clock that is never set, for `ClockWatch`; nil: the system's.
     ///   - cheapWhole: The largest complete body that is fetched after a HEAD or a range request.
     ///   - accessLog: Receives the lines of the access log, and returns at once.
+    ///   - unread: The reason why no upstream is known, where no configuration was read.
     package init(
         configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
         now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, cheapWhole: ByteCount = .mib(4),
-        accessLog: (@Sendable (String) -> Void)? = nil
+        accessLog: (@Sendable (String) -> Void)? = nil, unread: String? = nil
     ) {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
@@ -81,7 +82,7 @@ package final class Engine: Sendable {
         }
         // What is stored encrypted is not named in a file.
         sight = ClientSight(directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, now: now)
-        active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
+        active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
@@ -321,30 +322,10 @@ package final class Engine: Sendable {
         return identity
     }
 
-    /// True if every exchange is recorded, in the access log or as spans.
-    package var recordsEveryExchange: Bool { logsAccess || configuration.tracing != nil }
-
-    private var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
-
-    private func log(_ trace: Trace, status: Int, end: ReplyEnd, took: Duration) {
-        if logsAccess {
-            let line = AccessLine(
-                at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: end.bytes,
-                seconds: took / .seconds(1), verdict: trace.verdict.rawValue, cacheStatus: trace.cacheStatus?.fieldValue,
-                error: end.error ?? trace.proxyStatus?.error.rawValue)
-            line.text(configuration.log.access).map { accessLog?($0) }
-        }
-        logger.debug(
-            "exchange",
-            metadata: [
-                "method": "\(trace.method)", "url": "\(trace.url.prefix { $0 != "?" })", "status": "\(status)",
-                "verdict": "\(trace.verdict.rawValue)", "cache": "\(trace.cacheStatus?.fieldValue ?? "-")",
-            ])
-    }
-
     /// Returns a reply for a request that was refused before it became an exchange.
     package func problem(for refusal: Refusal) -> Reply {
-        let trace = Trace(method: "", url: "", startedAt: now())
+        var trace = Trace(method: "", url: "", startedAt: now())
+        trace.verdict = .refused
         var reply = Reply(Problem(refusal), trace)
         finalFields.add(to: &reply, trace: trace)
         return reply

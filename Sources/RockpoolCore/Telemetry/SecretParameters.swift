@@ -19,12 +19,21 @@ package enum SecretParameters {
 
     /// Returns the URL with secret values replaced by `REDACTED`, without its fragment.
     package static func redacted(url: String) -> String {
-        let whole = url.prefix { $0 != "#" }
+        let whole = withoutUserinfo(url.prefix { $0 != "#" })
         guard let mark = whole.firstIndex(of: "?") else { return String(whole) }
         let parameters = whole[whole.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).map { part in
             let name = part.prefix { $0 != "=" }
             return name.endIndex < part.endIndex && contains(name) ? "\(name)=REDACTED" : String(part)
         }
         return whole[...mark] + parameters.joined(separator: "&")
+    }
+
+    /// The URL, or the authority of CONNECT, without the name and the password before its host.
+    private static func withoutUserinfo(_ url: Substring) -> Substring {
+        guard url.first != "/" else { return url }
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let authority = url[start...].prefix { !"/?".contains($0) }
+        guard let mark = authority.lastIndex(of: "@") else { return url }
+        return url[..<start] + url[url.index(after: mark)...]
     }
 }

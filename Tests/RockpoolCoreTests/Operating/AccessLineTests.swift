@@ -18,6 +18,8 @@ import Testing
         ("http://a.test/x?API_KEY=1&Password=", "http://a.test/x?API_KEY=REDACTED&Password=REDACTED"),
         ("http://a.test/x?%74oken=1", "http://a.test/x?%74oken=REDACTED"),
         ("http://a.test/x?token&&=1#access_token=2", "http://a.test/x?token&&=1"),
+        ("http://ann:sea@horse@a.test/x@y?z=p@q", "http://a.test/x@y?z=p@q"), ("ann:sea@a.test:443", "a.test:443"),
+        ("/x@y?u=http://b:c@d", "/x@y?u=http://b:c@d"), ("http://a.test?x=b@c", "http://a.test?x=b@c"),
     ]) func secretParametersAreRedacted(_ url: String, _ shown: String) {
         #expect(SecretParameters.redacted(url: url) == shown)
         #expect(line(url).text(.json)?.contains(shown) == true && line(url).text(.common)?.contains(shown) == true)

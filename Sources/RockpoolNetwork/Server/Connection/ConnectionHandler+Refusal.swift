@@ -1,5 +1,6 @@
 // Problem responses that end a connection (RFC 9112 §9.6).
 import NIOCore
+import NIOHTTP1
 import RockpoolCore
 import RockpoolEngine
 
@@ -11,6 +12,7 @@ extension ConnectionHandler {
     /// Answers with a problem and closes the connection. The answer to HEAD is its head alone (RFC 9110 §9.3.2).
     func end(with reply: Reply, isHead: Bool = false, context: ChannelHandlerContext) {
         guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
+        log(reply, bytes: isHead ? 0 : body.readableBytes)
         let whole = WholeReply(head: reply.head, framing: .length(Int64(body.readableBytes)), body: isHead ? nil : body)
         if wire == .stream {
             isLeaving = true
@@ -22,5 +24,32 @@ extension ConnectionHandler {
             whole.writeBytes(context: context, connection: "close")
             closeAfterReply(context: context)
         }
+    }
+
+    /// Writes the line of the access log for a request that becomes no exchange.
+    private func log(_ reply: Reply, bytes: Int) {
+        let line: RequestLine? =
+            switch unlogged {
+            case .unread: RequestLine(unreadableAt: service.engine.now())
+            case .request(let line): line
+            case .nothing: nil
+            }
+        if let line { service.engine.log(line, answered: reply, end: ReplyEnd(bytes: Int64(bytes))) }
+        unlogged = .nothing
+    }
+
+    /// Writes the line of the access log for a request that opens a tunnel.
+    func logTunnel(_ status: Int = 200) {
+        if case .request(let line) = unlogged { service.engine.log(line, opened: status) }
+        unlogged = .nothing
+    }
+}
+
+extension ConnectionService {
+    /// The line of a request that was read, if an access log is to have it.
+    func unlogged(_ head: HTTPRequestHead) -> Unlogged {
+        guard engine.logsAccess else { return .nothing }
+        let url = resolution.name(of: head.uri, host: head.headers.first(name: "host"))
+        return .request(RequestLine(method: head.method.rawValue, url: url, at: engine.now()))
     }
 }

@@ -55,6 +55,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     var isLeaving = false
     /// True if the current request opens a tunnel: bytes after it belong to the tunnel.
     var opensTunnel = false
+    /// What the access log is still to have of the current request.
+    var unlogged = Unlogged.unread
 
     /// - Parameters:
     ///   - past: of a connection that has rested.
@@ -268,6 +270,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
 
     private func begin(_ head: HTTPRequestHead, context: ChannelHandlerContext) {
         requests += 1
+        unlogged = service.unlogged(head)
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
             let admission = service.admission(incoming.fields, on: context.channel, wire: wire)
@@ -338,9 +341,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
             keepsAlive: keepsAlive, backlog: backlog, sent: SentBytes(in: wire == .stream ? nil : account?.memory))
         let engine = service.engine
-        let plain = arriving
+        let (plain, unanswered) = (arriving, unlogged)
+        unlogged = .nothing
         current?.task = Task(executorPreference: executor) {
-            let refusal: Reply? = if case .open(let check) = admission { await check() } else { nil }
+            var refusal: Reply? = if case .open(let check) = admission { await check() } else { nil }
+            if case .request(let line) = unanswered, let refused = refusal {
+                refusal?.ended = { engine.log(line, answered: refused, end: $0) }
+            }
             let reply = if let refusal { refusal } else { await engine.respond(received) }
             if reply.isWithheld {
                 reply.ended(ReplyEnd(bytes: 0))
@@ -395,7 +402,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     /// - Parameter staysOpen: nil when the reply and the connection broke off.
     func finishExchange(_ number: Int, staysOpen: Bool?) {
         guard let context, let exchange = current, exchange.number == number else { return }
-        current = nil
+        (current, unlogged) = (nil, .unread)
         guard let staysOpen else { return context.close(promise: nil) }
         guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty || holdsBytes else {
             return closeAfterReply(context: context)

@@ -94,6 +94,18 @@ struct TargetResolution: Sendable {
         Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
     }
 
+    /// Returns the URL of a request as its client names it, of which nothing is checked, for the access log.
+    func name(of target: String, host: String?) -> String {
+        guard target.hasPrefix("/") || target == "*" else { return target }
+        let scheme: OriginAddress.Scheme =
+            switch role {
+            case .intercepted(let origin): origin.scheme
+            case .gateway(let door): door.listener.isSecure ? .https : .http
+            case .proxy, .socks, .transparent: .http
+            }
+        return "\(scheme.rawValue)://\(host ?? listener)\(target)"
+    }
+
     /// Throws a 403 if the target is a listener of this process.
     func checkNotOurs(host: String, port: Int) throws(Refusal) {
         if isOurs(host: host, port: port) { throw ownAddress }

@@ -40,6 +40,7 @@ struct TunnelHandover {
         connection.isLeaving = true
         connection.timer.cancel()
         write(Self.established, context: context)
+        connection.logTunnel()
         let me = NIOLoopBound((self, begin), eventLoop: context.eventLoop)
         // Deferred until the decoder has passed on the end of this request.
         context.eventLoop.execute { me.value.0.leave(to: me.value.1) }
@@ -99,6 +100,7 @@ struct TunnelHandover {
         switch result {
         case .success(let peer):
             write(Self.established, context: context)
+            connection.logTunnel()
             becomeTunnel(to: peer, context: context)
         case .failure(let error): fail(error, connectingTo: origin, context: context)
         }
@@ -135,6 +137,7 @@ struct TunnelHandover {
             var buffer = context.channel.allocator.buffer(capacity: 512)
             answer.write(into: &buffer)
             write(buffer, context: context)
+            connection.logTunnel(answer.head.status)
             becomeTunnel(to: answer.channel, context: context, isOneWay: !answer.isSwitching)
         case .failure(let error): fail(error, connectingTo: origin, context: context)
         }
