@@ -93,7 +93,7 @@ struct Rockpool: AsyncParsableCommand {
     }
 
     private static func end(_ ending: Ending) -> Never {
-        for line in ending.lines { Display.error.print(line.inOneLine) }
+        for line in ending.lines { LogOutput.standardError.fail(line) }
         Foundation.exit(ending.status.rawValue)
     }
 }

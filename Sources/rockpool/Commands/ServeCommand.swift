@@ -33,13 +33,19 @@ struct ServeCommand: AsyncParsableCommand {
         ProcessSetUp.prepare()
         LoggingSystem.bootstrap { LogLines(label: $0, output: .standardError) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
-        let loaded = try agreed(load)
+        let loaded = try agreed(read)
         LogOutput.standardError.format = loaded.configuration.log.format
+        common.say(loaded)
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
             do {
                 return try await Server.open(
-                    loaded, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger, load: { try load() })
+                    loaded, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger,
+                    load: {
+                        let loaded = try read()
+                        common.say(loaded)
+                        return loaded
+                    })
             } catch let error as DataStoreError {
                 guard case .locked = error else { throw error }
                 throw CommandFailure(
@@ -84,30 +90,31 @@ struct ServeCommand: AsyncParsableCommand {
             dashboard.host = dashboard.host == "::" ? "::1" : "127.0.0.1"
             place = dashboard.description
         }
-        Display.error.print("rockpool: dashboard http://\(place)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
+        let log = LogOutput.standardError
+        log.announce("dashboard http://\(place)/, configuration \(loaded.file ?? "none, the defaults apply")")
         for upstream in loaded.configuration.upstreams {
             guard let gateway = listeners.gateways[upstream.name], let settings = upstream.gatewaySettings else { continue }
             let port = HostAndPort(gateway)?.port ?? 0
             let place = (settings.tls == .none ? "http://" : "https://") + (settings.host.map { "\($0):\(port)" } ?? gateway)
-            Display.error.print("rockpool: gateway \(place)\(settings.path ?? "/") for \(upstream.origin.url)".inOneLine)
+            log.announce("gateway \(place)\(settings.path ?? "/") for \(upstream.origin.url)")
         }
     }
 
     /// The configuration, after a question on the terminal if it needs the user's consent.
-    private func agreed(_ load: () throws -> LoadedConfiguration) throws -> LoadedConfiguration {
-        do { return try load() } catch let error as ConfigurationError {
+    private func agreed(_ read: () throws -> LoadedConfiguration) throws -> LoadedConfiguration {
+        do { return try read() } catch let error as ConfigurationError {
             guard let request = error.consent else { throw error }
             try request.ask(ConsentBook(environment: ProcessInfo.processInfo.environment))
-            return try load()
+            return try read()
         }
     }
 
-    private func load() throws -> LoadedConfiguration {
+    private func read() throws -> LoadedConfiguration {
         var flags: [String: (flag: String, text: String)] = [:]
         flags["storage.cache_dir"] = cacheDir.map { ("--cache-dir", $0) }
         flags["proxy.listen"] = proxyListen.map { ("--proxy-listen", $0) }
         flags["admin.listen"] = adminListen.map { ("--admin-listen", $0) }
-        var loaded = try common.loadInFolder(flags: flags)
+        var loaded = try common.readInFolder(flags: flags)
         try FlagUpstreams(urls: upstream).add(to: &loaded.configuration)
         return loaded
     }

@@ -10,4 +10,6 @@ struct LoadedConfiguration: Sendable {
     var places: [String: Place]
     /// Warnings for stderr: unknown variables and probable mistakes.
     var warnings: [String]
+    /// True if the file was found in the working directory.
+    var isFound = false
 }

@@ -2,6 +2,7 @@
 // (docs/reference/cli.md#common-options).
 import ArgumentParser
 import Foundation
+import Logging
 import RockpoolCore
 import RockpoolStore
 import Synchronization
@@ -24,33 +25,57 @@ struct CommonOptions: ParsableArguments {
     var file: String? { config ?? Directories.defaultFile(environment: ProcessInfo.processInfo.environment) }
 
     /// Reads the configuration; warnings go to stderr. Where root has no file, that of the service counts.
-    func load() throws -> LoadedConfiguration { try load(file: file ?? (geteuid() == 0 ? Directories.serviceFile : nil)) }
-
-    /// As `load`, for the commands that also read the file of the working directory, which is named on stderr.
-    /// - Parameters:
-    ///   - named: The file in place of that of `--config`.
-    ///   - flags: The command's own options, by configuration key.
-    func loadInFolder(named: String? = nil, flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
-        guard named == nil, config == nil, let found = Directories.workingFile else { return try load(file: named ?? file, flags: flags) }
-        say("configuration \(found), found in the working directory")
-        return try load(file: found, flags: flags, consents: ConsentBook(environment: ProcessInfo.processInfo.environment))
+    func load() throws -> LoadedConfiguration {
+        let loaded = try read(file: file ?? (geteuid() == 0 ? Directories.serviceFile : nil))
+        say(loaded)
+        return loaded
     }
 
-    private func load(
+    /// As `load`, for the commands that also read the file of the working directory, which is named on stderr.
+    /// - Parameter named: The file in place of that of `--config`.
+    func loadInFolder(named: String? = nil) throws -> LoadedConfiguration {
+        let loaded = try readInFolder(named: named)
+        say(loaded)
+        return loaded
+    }
+
+    /// As `loadInFolder`, but of a good configuration nothing is printed yet: `say` does that.
+    /// - Parameter flags: The command's own options, by configuration key.
+    func readInFolder(named: String? = nil, flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
+        guard named == nil, config == nil, let found = Directories.workingFile else { return try read(file: named ?? file, flags: flags) }
+        do {
+            let consents = ConsentBook(environment: ProcessInfo.processInfo.environment)
+            var loaded = try read(file: found, flags: flags, consents: consents)
+            loaded.isFound = true
+            return loaded
+        } catch {
+            sayFound(found)
+            throw error
+        }
+    }
+
+    private func read(
         file: String?, flags: [String: (flag: String, text: String)] = [:], consents: ConsentBook? = nil
     ) throws -> LoadedConfiguration {
         let environment = ProcessInfo.processInfo.environment
         let flags = flags.merging(places(environment: environment)) { own, _ in own }
         var loaded = try ConfigurationSources(file: file, environment: environment, consents: consents, flags: flags).load()
         loaded.file = file
-        for warning in loaded.warnings { say("warning: \(warning)") }
         return loaded
     }
 
+    /// Prints what is to be known of a configuration on stderr, each line once for each process.
+    func say(_ loaded: LoadedConfiguration) {
+        if loaded.isFound, let file = loaded.file { sayFound(file) }
+        for warning in loaded.warnings { say("warning: \(warning)", level: .warning) }
+    }
+
+    private func sayFound(_ file: String) { say("configuration \(file), found in the working directory") }
+
     /// Prints a line on stderr, once for each process.
-    func say(_ line: String) {
+    func say(_ line: String, level: Logger.Level = .notice) {
         guard Self.said.withLock({ $0.insert(line).inserted }) else { return }
-        Display.error.print("rockpool: \(line)".inOneLine)
+        LogOutput.standardError.announce(line, level: level)
     }
 
     /// The keys that these options and their variables set.
