@@ -7,11 +7,13 @@ import Synchronization
 package final class ActiveConfiguration: Sendable {
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
     private let onChange: @Sendable ([Upstream]) -> Void
+    /// The reason why no upstream is known and what to do, where no configuration was read; nil where one was.
+    package let unread: String?
 
     /// - Parameter onChange: receives the known upstreams after every change, in the order of the changes.
-    init(_ configuration: Configuration, onChange: @escaping @Sendable ([Upstream]) -> Void) {
+    init(_ configuration: Configuration, unread: String? = nil, onChange: @escaping @Sendable ([Upstream]) -> Void) {
         settings = Mutex((configuration, RouteTable(configuration)))
-        self.onChange = onChange
+        (self.unread, self.onChange) = (unread, onChange)
     }
 
     package var configuration: Configuration { settings.withLock { $0.configuration } }

@@ -56,6 +56,6 @@ extension OperationDocuments {
             upstream: operation.upstream, lane: operation.lane, forProved: credentials.isProved(operation.principal), now: now())
         return WaitReason(
             operation, standing: standing, reachability: reachability.machine(of: operation.upstream), heldUntil: held,
-            pause: pauses.pause(of: active.summary(of: operation)), now: now())
+            pause: pauses.pause(of: active.summary(of: operation)), unread: active.unread, now: now())
     }
 }

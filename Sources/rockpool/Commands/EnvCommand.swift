@@ -46,7 +46,6 @@ extension ClientEnvironment {
         let usual = umask(0o077)
         defer { umask(usual) }
         let (configuration, server) = try await common.effective()
-        if common.config == nil, let file = server.map(\.facts.configFile) ?? common.file { common.say("configuration \(file)") }
         let files =
             try await server?.authorityFiles(environment: environment) ?? AuthorityFiles(stateDirectory: configuration.storage.stateDir)
         if configuration.needsAuthority, server?.isOwn ?? true {

@@ -12,8 +12,9 @@ enum StoppedServer {
     /// nothing is replayed. A server that starts meanwhile finds the stores locked; if one has already started, this throws
     /// `CommandFailure(.busy, …)`.
     static func with<Value: Sendable>(
-        configuration: Configuration, _ body: @Sendable (AdminClient) async throws -> Value
+        _ loaded: LoadedConfiguration, _ body: @Sendable (AdminClient) async throws -> Value
     ) async throws -> Value {
+        let configuration = loaded.configuration
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
         SQLiteTemporaries.keep(in: storage)
@@ -30,7 +31,7 @@ enum StoppedServer {
         }
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: NoOrigin(), viaName: "stopped", logger: logger,
-            now: WallClock.now)
+            now: WallClock.now, unread: loaded.file == nil ? unread : nil)
         let result: Result<Value, any Error>
         do {
             let admin = AdminServer(
@@ -48,6 +49,14 @@ enum StoppedServer {
     }
 }
 
+extension StoppedServer {
+    /// What is said of upstreams where no configuration was read.
+    fileprivate static var unread: String {
+        let folder = Directories.workingFile == nil ? "" : "; ./rockpool.yaml is read by serve and config only"
+        return "no server runs and no configuration was read; name its file by --config\(folder)"
+    }
+}
+
 /// An origin that sends nothing.
 private struct NoOrigin: Origin {
     func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
@@ -62,11 +71,11 @@ extension CommonOptions {
         having hasStore: (StorageSettings) -> Bool = { access($0.cacheDir + "/cache.sqlite", F_OK) == 0 },
         _ body: @Sendable (AdminClient) async throws -> Value
     ) async throws -> Value {
-        let configuration = try load().configuration
+        let loaded = try load()
         do {
             return try await body(try client())
-        } catch let failure as AdminFailure where failure.isNotRunning && hasStore(configuration.storage) {
-            return try await StoppedServer.with(configuration: configuration, body)
+        } catch let failure as AdminFailure where failure.isNotRunning && hasStore(loaded.configuration.storage) {
+            return try await StoppedServer.with(loaded, body)
         }
     }
 }

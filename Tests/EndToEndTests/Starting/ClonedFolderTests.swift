@@ -123,6 +123,28 @@ import Testing
         try await #expect(isServed() == agrees)
     }
 
+    /// A stopped server's commands do not call an upstream undeclared of whose file they do not know.
+    @Test func aStoppedServerIsAskedWithoutAConfiguration() async throws {
+        let gateway = FreePort.next()
+        try clone.write(
+            "upstreams: [{ name: notes, origin: 'http://127.0.0.1:9', gateway: '127.0.0.1:\(gateway)' }]\n", to: "rockpool.yaml")
+        let child = try await ChildProcess(Binary.path, Self.serve, environment: environment, directory: clone.path)
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        let write = try await Curl.send(
+            "PUT", "http://127.0.0.1:\(gateway)/v1/notes/1", fields: ["Content-Type: application/json"], body: "{}")
+        #expect(write.status == 202, "\(write.text)\(child.errors)")
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+        let unread = "no configuration was read; name its file by --config; ./rockpool.yaml is read by serve and config only"
+        let list = try await rockpool(["outbox", "ls"])
+        #expect(list.status == 0 && list.output.contains(unread) && !list.output.contains("not declared"), "\(list.output)\(list.errors)")
+        let named = try await rockpool(["outbox", "ls", "--config", "rockpool.yaml"])
+        #expect(named.status == 0 && named.output.contains("/v1/notes/1") && !named.output.contains("no configuration"), "\(named.output)")
+        let other = try await rockpool(["outbox", "ls", "--upstream", "nots"])
+        #expect(
+            other.status == 1 && other.errors.contains("no upstream nots is known: ") && other.errors.contains(unread), "\(other.errors)")
+    }
+
     /// `env` and `run` send programs to the user's proxy and make them trust the user's authority, wherever they are called.
     @Test func otherCommandsDoNotReadIt() async throws {
         try clone.write(
@@ -138,8 +160,7 @@ import Testing
         try Files.write(Array("proxy: { listen: '127.0.0.1:7999' }\n".utf8), to: own)
         for arguments in [["env"], ["run", "--", "/usr/bin/env"]] {
             let run = try await rockpool(arguments)
-            #expect(
-                run.output.contains("http://127.0.0.1:7999") && run.errors.contains("rockpool: configuration \(own)\n"), "\(run.errors)")
+            #expect(run.output.contains("http://127.0.0.1:7999") && !run.errors.contains("configuration \(own)"), "\(run.errors)")
         }
         let status = try await rockpool(["status"])
         #expect(status.status == 69 && !status.errors.contains(clone.path), "\(status.errors)")

@@ -48,6 +48,7 @@ enum CacheSelector {
     static func category(_ value: String, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> String {
         let known = Set(active.configuration.categories.map(\.name)).union(inUse)
         guard known.contains(value) else {
+            if let unread = active.unread { throw .unknown("no category \(value.prefix(40)) is known: \(unread)") }
             throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
         }
         return value
@@ -71,6 +72,7 @@ extension Refusal {
 
     /// A 404 response for the name of an upstream that is not declared, with those that are.
     static func unknown(upstream name: String, among active: ActiveConfiguration) -> Refusal {
+        if let unread = active.unread { return .unknown("no upstream \(name.prefix(40)) is known: \(unread)") }
         let names = active.routes.upstreams.map(\.name).joined(separator: ", ")
         return .unknown("no upstream \(name.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
     }

@@ -30,9 +30,10 @@ package enum WaitReason: Hashable, Sendable {
     ///   - reachability: of its upstream; nil when that is no longer declared.
     ///   - heldUntil: when its lane is free of earlier attempts; nil if it is.
     ///   - pause: of its route; nil without one.
+    ///   - unread: the reason why no upstream is known, where no configuration was read.
     package init?(
         _ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, heldUntil: Timestamp? = nil,
-        pause: RoutePause? = nil, now: Timestamp
+        pause: RoutePause? = nil, unread: String? = nil, now: Timestamp
     ) {
         switch operation.state {
         case .delivered, .cancelled, .superseded: return nil
@@ -46,20 +47,21 @@ package enum WaitReason: Hashable, Sendable {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
         case .parked where operation.reason == .auth: self = .credential
         case .parked: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
-        case .pending: self.init(pending: operation, standing, reachability, heldUntil: heldUntil, pause: pause, now: now)
+        case .pending:
+            self.init(pending: operation, standing, reachability, heldUntil: heldUntil, pause: pause, unread: unread, now: now)
         }
     }
 
     private init(
         pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, heldUntil: Timestamp?,
-        pause: RoutePause?, now: Timestamp
+        pause: RoutePause?, unread: String?, now: Timestamp
     ) {
         if let ahead = standing.ahead {
             self = .lane(ahead)
         } else if let needed = standing.blocker {
             self = .dependency(needed)
         } else if reachability == nil {
-            self = .person("its upstream \(operation.upstream) is not declared any more; declare it again or discard it")
+            self = .person(unread ?? "its upstream \(operation.upstream) is not declared any more; declare it again or discard it")
         } else if let reachability, !reachability.isReachable || !reachability.isTrusted {
             self = .upstream(name: operation.upstream, reachability.shownState, reachability.lastError)
         } else if let pause {
@@ -78,7 +80,7 @@ package enum WaitReason: Hashable, Sendable {
         switch self {
         case .lane(let ahead): "an earlier write of its lane comes first; that one \(Self.words(for: ahead))"
         case .dependency(let needed): "it needs another write, which \(Self.words(for: needed))"
-        case .upstream(let name, let state, let error): "\(name) is \(state.rawValue)\(error.map { " (\($0))" } ?? "")"
+        case .upstream(let name, let state, let error): "\(name) is \(state.words)\(error.map { " (\($0))" } ?? "")"
         case .hold(let moment): "an earlier attempt of its lane may still take effect; it is sent at \(RFC3339.format(moment))"
         case .time(let moment, let error): "it is tried again at \(RFC3339.format(moment))\(error.map { ", after: \($0)" } ?? "")"
         case .massRefusal(let pause): pause.words
