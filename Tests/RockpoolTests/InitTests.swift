@@ -95,6 +95,26 @@ import Testing
         #expect(known.envelope == "/data" && known.offlineResponse == .optimistic)
     }
 
+    /// Without an ETag a member that changes with each write is the version; without one of those, changes are found by comparing.
+    @Test(arguments: [(true, "rev", "etag"), (false, "rev", "/rev"), (false, "title", "etag")])
+    func theVersionOfAnAPIWithoutETags(hasETag: Bool, member: String, version: String) throws {
+        var reading = SampleReading()
+        let entry = "{\"id\": \"a\", \"\(member)\": 1}"
+        reading.note(method: "GET", path: "/records", status: 200, body: try json("{\"data\": [\(entry)]}"), hasETag: hasETag)
+        reading.note(method: "GET", path: "/records/a", status: 200, body: try json("{\"data\": \(entry)}"), hasETag: hasETag)
+        let resource = try #require(try checked(reading.proposal()).resources.first)
+        #expect(resource.version == version && resource.envelope == "/data" && resource.offlineResponse == .optimistic)
+    }
+
+    /// Entries that are not at the path that was guessed get no reply made up for it.
+    @Test(arguments: [#"[{"id": "a"}]"#, #"{"data": [{"id": "a"}]}"#]) func anEntryThatIsNotFoundIsNotOptimistic(list: String) throws {
+        var reading = SampleReading()
+        reading.note(method: "GET", path: "/records", status: 200, body: try json(list))
+        reading.note(method: "GET", path: "/records/a", status: 404, body: try json(#"{"error": "no"}"#))
+        let resource = try #require(try checked(reading.proposal()).resources.first)
+        #expect(resource.offlineResponse == nil)
+    }
+
     @Test func thePathOfAnEntry() throws {
         #expect(SampleReading.path(of: try json(#"{"id": 7}"#), in: "/notes") == "/notes/7")
         #expect(SampleReading.path(of: try json(#"{"uuid": "a b/c"}"#), in: "/notes") == "/notes/a%20b%2Fc")

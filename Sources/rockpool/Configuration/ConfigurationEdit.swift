@@ -97,9 +97,22 @@ struct ConfigurationEdit {
 }
 
 extension ConfigurationEdit {
+    private var target: String { URL(fileURLWithPath: file).resolvingSymlinksInPath().path }
+
+    /// Checks that this user may put another file in the place of this one, which keeps its owner.
+    func checkWritable() throws(CommandFailure) {
+        var directory = (target as NSString).deletingLastPathComponent
+        while access(directory, F_OK) != 0, directory.count > 1 { directory = (directory as NSString).deletingLastPathComponent }
+        var status = stat()
+        let isOthers = stat(target, &status) == 0 && geteuid() != 0 && status.st_uid != geteuid()
+        guard access(directory, W_OK | X_OK) == 0, !isOthers else {
+            throw CommandFailure(.failed, "\(file) may not be changed by this user".inOneLine)
+        }
+    }
+
     /// Puts a text in the place of the file, which keeps its owner and its mode; whole, or not at all.
     func write(_ text: String) throws(CommandFailure) {
-        let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        let target = target
         let before = try? FileManager.default.attributesOfItem(atPath: target)
         if before == nil {
             try? FileManager.default.createDirectory(

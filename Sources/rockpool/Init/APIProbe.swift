@@ -41,7 +41,8 @@ struct APIProbe {
                 throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
             }
             let document = DocumentText.value(of: list.body)
-            reading.note(method: "GET", path: path, status: list.status, body: document, cacheControl: list.cacheControl)
+            reading.note(
+                method: "GET", path: path, status: list.status, body: document, cacheControl: list.cacheControl, hasETag: list.hasETag)
             guard let (_, entries) = document.flatMap({ SampleReading.list(in: $0) }) else {
                 empty.append(path)
                 continue
@@ -50,7 +51,8 @@ struct APIProbe {
                 let entry = URLFetch.get(origin.url + item)
             else { continue }
             reading.note(
-                method: "GET", path: item, status: entry.status, body: DocumentText.value(of: entry.body), cacheControl: entry.cacheControl)
+                method: "GET", path: item, status: entry.status, body: DocumentText.value(of: entry.body), cacheControl: entry.cacheControl,
+                hasETag: entry.hasETag)
         }
         var api = reading.proposal()
         api.notes += empty.map { "GET \($0): no list of objects, or an empty one" }

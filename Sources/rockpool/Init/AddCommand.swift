@@ -23,7 +23,7 @@ struct AddCommand: AsyncParsableCommand {
     func run() async throws {
         let server = try await common.running()
         let file = try file(of: server)
-        let edit = try ConfigurationEdit(file: file)
+        let edit = try Self.advising { () throws(CommandFailure) in try ConfigurationEdit(file: file) }
         let before = try ConfigurationSources(file: access(file, F_OK) == 0 ? file : nil, environment: [:]).load().configuration
         let inForce = server?.configuration ?? before
         let api = APIAddress(url)
@@ -32,6 +32,7 @@ struct AddCommand: AsyncParsableCommand {
             Display.output.print("\(known.origin.url) is declared already, as \(known.name)".inOneLine)
             return try await tell(known, by: server)
         }
+        if !dryRun { try Self.advising(edit.checkWritable) }
         let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
         let found = try APIProbe(origin: declared.origin).usual(below: api.path) ?? ProposedAPI()
         let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: found, gateway: address)
@@ -39,9 +40,7 @@ struct AddCommand: AsyncParsableCommand {
         Display.output.print("\(file):".inOneLine)
         for line in edit.added(in: edited) { Display.output.print("+ \(line)".inOneLine) }
         guard !dryRun else { return }
-        do { try edit.write(edited) } catch {
-            throw CommandFailure(error.status, "\(error.message); with its rights: sudo rockpool add \(url)".inOneLine)
-        }
+        try Self.advising { () throws(CommandFailure) in try edit.write(edited) }
         guard let server else {
             return Display.output.print(
                 "no server runs; start it: rockpool serve\(common.config.map { " --config \($0)" } ?? "")".inOneLine)
@@ -51,6 +50,17 @@ struct AddCommand: AsyncParsableCommand {
             throw CommandFailure(.failed, "nothing is changed: \(error)".inOneLine)
         }
         try await tell(declared, by: server)
+    }
+
+    /// Names the same command with the rights of root where this user has too few.
+    private static func advising<Value>(_ step: () throws(CommandFailure) -> Value) throws(CommandFailure) -> Value {
+        do { return try step() } catch {
+            guard geteuid() != 0 else { throw error }
+            let words = CommandLine.arguments.dropFirst().map { word in
+                word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._~:/=@%+".contains($0)) } ? word : ShellWord.quote(word)
+            }
+            throw CommandFailure(error.status, "\(error.message); run: sudo rockpool \(words.joined(separator: " "))".inOneLine)
+        }
     }
 
     /// The file of the running server, else the one of the next start.

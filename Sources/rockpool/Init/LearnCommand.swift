@@ -34,24 +34,33 @@ struct LearnCommand: AsyncParsableCommand {
             let found = try await proposal(for: declared, from: server.client)
             for note in found.notes { Display.error.print("rockpool: \(declared.name): \(note)".inOneLine) }
             guard !found.resources.isEmpty else { continue }
-            let key = "upstreams[\(index)]"
-            guard let line = Self.line(of: before.places["\(key).name"]),
-                patch.add(
-                    found.resources, toUpstreamAt: line,
-                    resourcesAt: declared.resources.isEmpty ? nil : Self.resources(in: text, below: line))
+            let line = Self.line(of: before.places["upstreams[\(index)].name"])
+            var wider = patch
+            let resourcesAt = line.flatMap { declared.resources.isEmpty ? nil : Self.resources(in: text, below: $0) }
+            let all = added.merging([declared.name: found.resources]) { $1 }
+            guard let line, wider.add(found.resources, toUpstreamAt: line, resourcesAt: resourcesAt),
+                (try? wider.check(adds: all, to: before.configuration)) != nil
             else {
-                Display.error.print("rockpool: \(declared.name): its declaration has no place for lines; add below it:")
-                for resource in found.resources {
-                    for line in ProposedConfiguration.lines(of: resource, indentation: 6) { Display.error.print(line) }
-                }
+                Self.tell(found.resources, of: declared, at: line.map { "\(file):\($0)" } ?? file)
                 continue
             }
-            added[declared.name] = found.resources
+            (patch, added) = (wider, all)
         }
         try patch.check(adds: added, to: before.configuration)
         let count = added.values.reduce(0) { $0 + $1.count }
         Display.output.write(patch.text)
-        Display.error.print("rockpool: \(count) \(count == 1 ? "resource is" : "resources are") proposed for \(file)".inOneLine)
+        Display.error.print("rockpool: \(count.counted("resource is", "resources are")) proposed for \(file)".inOneLine)
+    }
+
+    /// Says what to insert by hand: a form that is right in a list of lines and in a list within brackets.
+    private static func tell(_ resources: [ProposedResource], of declared: Upstream, at place: String) {
+        Display.error.print(
+            "rockpool: \(place): \(declared.name) is written in a form that a diff cannot extend; put these into its list `resources`:"
+                .inOneLine)
+        for resource in resources {
+            let lines = resource.document.json().split(whereSeparator: \.isNewline)
+            Display.error.print("  " + lines.map { $0.drop { $0 == " " } }.joined(separator: " ").inOneLine)
+        }
     }
 
     /// The resources of the stored responses, shared and private, that are not declared yet.
@@ -67,7 +76,7 @@ struct LearnCommand: AsyncParsableCommand {
         var found = reading.proposal()
         found.remove(Set(declared.resources.map(\.collection)))
         if let unread = stored["unread"]?.integer, unread > 0 {
-            found.notes.append("\(unread) responses are too long, or have a content coding other than gzip and deflate, and were not read")
+            found.notes.append(unread.counted("response") + " too long, or with a content coding other than gzip and deflate, not read")
         }
         return found
     }

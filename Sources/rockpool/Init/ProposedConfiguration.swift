@@ -88,7 +88,7 @@ struct ProposedConfiguration {
         if !resource.items.isEmpty { members.append("  items: \(quoted(resource.items))  # the array in the collection's body") }
         if !resource.envelope.isEmpty { members.append("  envelope: \(quoted(resource.envelope))  # the object in an item's body") }
         if resource.id != "/id" { members.append("  id: \(quoted(resource.id))") }
-        members.append("  version: etag  # or the pointer of a member that changes with each write")
+        members.append("  version: \(resource.version == "etag" ? "etag" : quoted(resource.version))  # \(Self.words(ofVersion: resource))")
         if let updatedAt = resource.updatedAt { members.append("  updated_at: \(quoted(updatedAt))") }
         members.append(
             resource.isOptimistic
@@ -96,6 +96,13 @@ struct ProposedConfiguration {
                 : "  # offline_response: optimistic  # the API's own reply at once, in place of 202")
         let space = String(repeating: " ", count: indentation)
         return (resource.evidence.map { "# \(ForeignText.comment($0))" } + members).map { space + $0 }
+    }
+
+    private static func words(ofVersion resource: ProposedResource) -> String {
+        if resource.version != "etag" { return "the API sends no ETag; this member changes with each write" }
+        return resource.lacksETag
+            ? "the API sends none: changes are found by comparing. Better is the pointer of a member that changes with each write"
+            : "or the pointer of a member that changes with each write"
     }
 
     /// A YAML scalar in double quotes.

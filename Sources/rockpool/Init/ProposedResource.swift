@@ -13,25 +13,31 @@ struct ProposedResource: Hashable {
     var isOptimistic = true
     /// True if the API forbids to store it (`no-store`).
     var isNoStore = false
+    /// `etag`, or the pointer of the member that changes with each write.
+    var version = "etag"
+    /// True if an entry was answered without an ETag.
+    var lacksETag = false
     /// The findings that led to it, each a line of comment.
     var evidence: [String] = []
 
     /// The entry as values.
     var document: ConfigDocument {
         let all: [(String, String?)] = [
-            ("collection", collection), ("item", item), ("items", items), ("envelope", envelope), ("id", id), ("version", "etag"),
+            ("collection", collection), ("item", item), ("items", items), ("envelope", envelope), ("id", id), ("version", version),
             ("updated_at", updatedAt), ("offline_response", isOptimistic ? "optimistic" : nil),
         ]
         return .map(all.compactMap { name, value in value.map { .init(name, .text($0)) } })
     }
 
     /// True if every value may be written (`ForeignText`).
-    var isPlain: Bool { [collection, item, items, envelope, id, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
+    var isPlain: Bool { [collection, item, items, envelope, id, version, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
 
     /// Members that carry the time of the last change, the first choice first.
     static let changeTimes = [
         "updatedAt", "updated_at", "modifiedAt", "modified_at", "lastModified", "last_modified", "modified", "updated",
     ]
+    /// Members that change with each write, for APIs without ETags.
+    static let versions = ["version", "_version", "rev", "_rev", "revision", "lock_version", "lockVersion", "etag", "_etag"]
     /// Members that carry an id, the first choice first.
     static let ids = ["id", "_id", "uuid", "guid", "key", "slug"]
 

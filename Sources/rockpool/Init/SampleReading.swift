@@ -9,11 +9,18 @@ struct SampleReading {
     private var paths: Set<String> = []
     /// Paths whose responses must not be stored.
     private var unstored: Set<String> = []
+    /// Paths whose responses had no ETag.
+    private var untagged: Set<String> = []
+    /// Paths that were not found.
+    private var missing: Set<String> = []
 
     /// Notes one exchange.
-    mutating func note(method: String, path: String, status: Int, body: JSONValue?, cacheControl: String = "") {
+    /// - Parameter hasETag: nil where it is not known.
+    mutating func note(method: String, path: String, status: Int, body: JSONValue?, cacheControl: String = "", hasETag: Bool? = nil) {
         let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         paths.insert(path)
+        if method == "GET", [404, 405, 410].contains(status) { missing.insert(path) }
+        if method == "GET", (200..<300).contains(status), hasETag == false { untagged.insert(path) }
         if method == "GET", cacheControl.lowercased().contains("no-store") { unstored.insert(path) }
         if method == "GET", (200..<300).contains(status), let body { bodies[path] = body }
     }
@@ -27,7 +34,8 @@ struct SampleReading {
                 url.host?.lowercased() == origin.host, (url.port ?? origin.scheme.defaultPort) == origin.port
             else { continue }
             count += 1
-            let content = entry["response"]?["content"]
+            let (content, fields) = (entry["response"]?["content"], entry["response"]?["headers"]?.array)
+            func field(_ name: String) -> String? { fields?.first { $0["name"]?.string?.lowercased() == name }?["value"]?.string }
             let text = content?["text"]?.string.flatMap { text in
                 content?["encoding"]?.string == "base64" ? Data(base64Encoded: text).map { Array($0) } : Array(text.utf8)
             }
@@ -35,8 +43,7 @@ struct SampleReading {
                 method: entry["request"]?["method"]?.string ?? "GET", path: url.percentEncodedPath,
                 status: entry["response"]?["status"]?.integer.map { Int(clamping: $0) } ?? 0,
                 body: text.flatMap { try? JSONValue.parse($0) },
-                cacheControl: entry["response"]?["headers"]?.array?.first { $0["name"]?.string?.lowercased() == "cache-control" }?["value"]?
-                    .string ?? "")
+                cacheControl: field("cache-control") ?? "", hasETag: fields.map { _ in field("etag") != nil })
         }
         return count
     }
@@ -60,6 +67,12 @@ struct SampleReading {
             if let item = bodies.keys.sorted().first(where: { Self.isItem($0, of: path) }), let body = bodies[item] {
                 resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
                 resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")
+                resource.lacksETag = untagged.contains(item)
+                if resource.lacksETag { resource.version = ProposedResource.pointer(to: ProposedResource.versions, among: names) ?? "etag" }
+            } else if let item = missing.sorted().first(where: { Self.isItem($0, of: path) }) {
+                // A reply made up for a path that the API does not have would be wrong.
+                resource.isOptimistic = false
+                resource.evidence.append("GET \(item): not found; if entries have another path, say so in item, and take optimistic")
             } else if !pointer.isEmpty {
                 // A wrapped list: its entries may be wrapped as well, and a reply made up without the wrapper would be wrong.
                 resource.isOptimistic = false

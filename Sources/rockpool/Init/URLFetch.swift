@@ -10,6 +10,7 @@ enum URLFetch {
         let body: [UInt8]
         /// The value of `Cache-Control`; empty without one.
         let cacheControl: String
+        let hasETag: Bool
     }
 
     /// The response; nil if the host cannot be reached within five seconds.
@@ -29,9 +30,15 @@ enum URLFetch {
             { exchange.perform(method: "GET") },
         ]
         guard steps.allSatisfy({ $0() == CURLE_OK }) else { return nil }
+        return Document(
+            status: exchange.status, body: Array(exchange.body), cacheControl: value(of: "Cache-Control", in: handle) ?? "",
+            hasETag: value(of: "ETag", in: handle) != nil)
+    }
+
+    /// The value of a field of the response.
+    private static func value(of name: String, in handle: UnsafeMutableRawPointer) -> String? {
         var field: UnsafeMutablePointer<curl_header>?
-        let isFound = curl_easy_header(handle, "Cache-Control", 0, UInt32(CURLH_HEADER), -1, &field) == CURLHE_OK
-        let control = isFound ? field.flatMap { String(validatingCString: $0.pointee.value) } : nil
-        return Document(status: exchange.status, body: Array(exchange.body), cacheControl: control ?? "")
+        guard curl_easy_header(handle, name, 0, UInt32(CURLH_HEADER), -1, &field) == CURLHE_OK else { return nil }
+        return field.flatMap { String(validatingCString: $0.pointee.value) }
     }
 }

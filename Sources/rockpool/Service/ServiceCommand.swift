@@ -44,7 +44,10 @@ struct ServiceCommand: AsyncParsableCommand {
                 "rockpool service status"))
         @OptionGroup var common: CommonOptions
 
-        func run() async throws { try UserUnit.replaceProcess(by: "systemctl", ["--user", "--no-pager", "status", "rockpool"]) }
+        func run() async throws {
+            try UserUnit(environment: ProcessInfo.processInfo.environment).checkManager()
+            try UserUnit.replaceProcess(by: "systemctl", ["--user", "--no-pager", "status", "rockpool"])
+        }
     }
 
     struct Logs: AsyncParsableCommand {

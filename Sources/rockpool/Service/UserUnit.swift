@@ -21,8 +21,8 @@ struct UserUnit {
 
     /// Writes the unit and starts it, now and at each login. `arguments` are those of `serve`.
     func install(arguments: [String]) throws {
-        // Fails if the user has no manager that runs; then nothing is written.
-        try systemctl.perform(["--user", "daemon-reload"])
+        // Nothing is written if the user has no manager that runs.
+        try checkManager()
         try FileManager.default.createDirectory(
             at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
         try Self.text(program: program, arguments: arguments).write(toFile: file, atomically: true, encoding: .utf8)
@@ -31,9 +31,20 @@ struct UserUnit {
         try systemctl.perform(["--user", "restart", "rockpool.service"])
     }
 
+    /// Checks that a manager of this user's services answers.
+    func checkManager() throws(CommandFailure) {
+        let outcome = systemctl.run(["--user", "show", "--property=Version"])
+        guard outcome.status == 0 else {
+            let why = outcome.output.split(whereSeparator: \.isNewline).first.map { " (\($0))" } ?? ""
+            let advice = "log in as the user itself, not by su or sudo, or use the system's service: systemctl status rockpool"
+            throw CommandFailure(.failed, "this user has no session of systemd\(why); \(advice)".inOneLine)
+        }
+    }
+
     /// Stops the service and removes the unit.
     func uninstall() throws {
         guard isInstalled else { throw CommandFailure(.failed, "\(file) does not exist: the service is not installed") }
+        try checkManager()
         try systemctl.perform(["--user", "disable", "--now", "rockpool.service"])
         try FileManager.default.removeItem(atPath: file)
         try systemctl.perform(["--user", "daemon-reload"])

@@ -22,6 +22,23 @@ import Testing
         await api.stop()
     }
 
+    /// Who may not change the file is told so before anything else, with the command that works.
+    @Test func aUserWithoutTheRightIsToldTheCommand() async throws {
+        let scratch = try Scratch()
+        let file = try scratch.write("log: { access: \"off\" }\n", to: "rockpool.yaml")
+        try Files.setMode(0o755, of: scratch.path)
+        try Files.setMode(0o644, of: file)
+        if getuid() != 0 { try Files.setMode(0o555, of: scratch.path) }
+        defer { try? Files.setMode(0o755, of: scratch.path) }
+        let user = getuid() == 0 ? ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
+        let words = ["add", "http://127.0.0.1:9", "--name", "a b", "--config", file]
+        let command = user + [Binary.path] + words
+        let environment = ["HOME": "/nonexistent", "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": ""]
+        let run = try await Command.run(command[0], Array(command.dropFirst()), environment: environment)
+        #expect(run.status == 1 && run.output.isEmpty, "\(run.output)\(run.errors)")
+        #expect(run.errors.hasSuffix("run: sudo rockpool add http://127.0.0.1:9 --name 'a b' --config \(file)\n"), "\(run.errors)")
+    }
+
     @Test func aFileOfLinesIsChanged() async throws {
         let (scratch, api) = (try Scratch(), try await NotesServer.start(seed: [["title": "a"]]))
         try scratch.write(

@@ -108,6 +108,15 @@ import Testing
         try await #expect(Command.rockpool(["service", "logs"], environment: variables).status == 0)
         try await #expect(Command.rockpool(["service", "uninstall"], environment: variables).status == 0)
         #expect(!FileManager.default.fileExists(atPath: unit))
+        // A user without a session: systemd's tool cannot reach the user's manager.
+        try scratch.write("#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n", to: "systemctl")
+        for verb in ["install", "status"] {
+            let lost = try await Command.rockpool(["service", verb, "--config", file], environment: variables)
+            #expect(
+                lost.status == 1 && lost.output.isEmpty && lost.errors.split(separator: "\n").count == 1, "\(lost.output)\(lost.errors)")
+            #expect(lost.errors.hasPrefix("rockpool: this user has no session of systemd (Failed to connect to bus"), "\(lost.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: unit))
         let calls = try Files.text(of: scratch.path + "/calls")
         for call in ["enable rockpool", "restart rockpool", "status rockpool", "disable --now rockpool", "-u rockpool"] {
             #expect(calls.contains(call), "\(calls)")
@@ -218,6 +227,35 @@ import Testing
         let check = try await Command.rockpool(["config", "check", file])
         #expect(check.status == 0, "\(check.errors)")
         try await #expect(Command.rockpool(["reload", "--config", file]).status == 0)
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+        await api.stop()
+    }
+
+    /// A declaration in one line has no place for a diff: what to insert is said, and a diff of the others is still made.
+    @Test func aFileInBracketsIsToldWhatToInsert() async throws {
+        let (api, scratch) = (try await NotesServer.start(seed: [["title": "a"]]), try Scratch())
+        let (proxy, admin, gateway) = (FreePort.next(), FreePort.next(), FreePort.next())
+        let text = """
+            proxy: { listen: "127.0.0.1:\(proxy)" }
+            admin: { listen: "127.0.0.1:\(admin)" }
+            storage: { cache_dir: c, state_dir: s, min_free: 1 MB }
+            upstreams: [{ name: notes, origin: "http://127.0.0.1:\(api.port)", gateway: "127.0.0.1:\(gateway)", policy: offline-first, resources: [
+              ] }]
+
+            """
+        let file = try scratch.write(text, to: "learning.yaml")
+        let child = try await ChildProcess(Binary.path, ["serve", "--config", file])
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        try await #expect(Curl.send("GET", "http://127.0.0.1:\(gateway)/v1/notes").status == 200)
+        let learned = try await Command.rockpool(["learn", "--config", file])
+        #expect(learned.status == 0 && learned.output.isEmpty, "\(learned.output)\(learned.errors)")
+        let lines = learned.errors.split(separator: "\n").map(String.init)
+        #expect(lines.first?.hasPrefix("rockpool: \(file):4: notes is written in a form that a diff cannot extend") == true, "\(lines)")
+        let entry = try #require(lines.first { $0.hasPrefix("  { \"collection\": \"/v1/notes\"") }, "\(lines)")
+        try Files.write(Array(text.replacing("resources: [\n", with: "resources: [\n\(entry)\n").utf8), to: file)
+        let check = try await Command.rockpool(["config", "check", file])
+        #expect(check.status == 0, "\(check.errors)")
         child.signal(SIGTERM)
         try await #expect(child.ending() == .exit(0))
         await api.stop()
