@@ -49,6 +49,9 @@ struct SyncRoutesTests {
         let next = try #require(first["next"]?.string)
         let second = try await door.ask(.get, "/v1/sync/log?limit=2&cursor=\(next)").json
         #expect(second["items"]?.array?.count == 1 && second["next"]?.isNull == true)
+        await door.pool.ask(.put, "/notes/7?token=hidden", body: "x")
+        let newest = try #require(try await door.ask(.get, "/v1/sync/log?limit=1").json["items"]?.array?.first)
+        #expect(newest["method"] == "PUT" && newest["url"]?.string?.hasSuffix("/notes/7?token=REDACTED") == true, "\(newest)")
         let names: Set = ["at", "operation", "method", "url", "event", "detail"]
         #expect(Set(second["items"]?.array?.first?.object?.names ?? []) == names)
     }

@@ -51,16 +51,13 @@ struct SyncRoutes {
         let limit = Int(try query.number(named: "limit", in: 1...1000, default: 100))
         let before = try query.number(named: "cursor", in: 1...Int64.max, default: .max)
         let lines = try await data.log(before: before, limit: limit + 1)
-        var writes: [String: QueuedWrite] = [:]
-        for id in Set(lines.prefix(limit).compactMap(\.operation)) { writes[id] = try await data.operation(id: id)?.redacted }
-        let known = writes
         return .json([
             "items": .array(
                 lines.prefix(limit).map { line in
                     [
                         "at": .time(line.at), "operation": .optional(line.operation), "event": .string(line.event),
-                        "method": .optional(line.operation.flatMap { known[$0]?.request.method.rawValue }),
-                        "url": .optional(line.operation.flatMap { known[$0]?.request.url }), "detail": .optional(line.detail),
+                        "method": .optional(line.method), "url": .optional(line.url.map { SecretParameters.redacted(url: $0) }),
+                        "detail": .optional(line.detail),
                     ]
                 }),
             "next": .optional(lines.count > limit ? String(lines[limit - 1].number) : nil),

@@ -7,6 +7,9 @@ package struct LogLine: Hashable, Sendable {
     package var at: Timestamp
     /// The operation's id; nil when its row was deleted.
     package var operation: String?
+    package var method: String?
+    /// The operation's URL as its client sent it, secrets included.
+    package var url: String?
     package var event: String
     package var detail: String?
 }
