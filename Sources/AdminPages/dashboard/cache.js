@@ -1,6 +1,7 @@
 // The cache: lists, explains, purges and pins stored responses.
 import { h, bytes, choice, count, host, moment, path, percent, principal, table, tag, empty, span, number } from "./dom.js";
 import { get, change, confirm, query } from "./api.js";
+import { meanings } from "./overview.js";
 import { Selection, everyRow, pager, place } from "./paging.js";
 
 const members = ["path", "prefix", "category"];
@@ -114,7 +115,7 @@ export const entry = {
     h("section", { class: "card", "aria-labelledby": "decision" }, h("h2", { id: "decision" }, "Decision for a request sent now"),
       h("p", { class: "lead" }, `${decisions[told.decision] ?? told.decision}: ${told.why ?? told.reason}.`),
       h("dl", { class: "facts" }, [["Decision", told.decision], ["Reason", told.reason], ["Strategy", told.strategy], ["Policy", told.policy],
-        ["Category", told.category], ["Upstream", told.reachability], ["Conditional fields", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
+        ["Category", told.category], ["Upstream", meanings[told.reachability] ?? told.reachability], ["Conditional fields", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
         .filter(([, text]) => text).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
       told.last ? h("p", { class: "quiet small" }, `${lastEvents[told.last.event] ?? told.last.event}${told.last.reason ? ` (${told.last.reason})` : ""} `, moment(told.last.at)) : null,
       told.lines?.length ? h("details", {}, h("summary", {}, "Freshness calculation"), h("pre", { tabindex: 0, "aria-label": "Freshness calculation" }, told.lines.join("\n"))) : null,

@@ -2,16 +2,20 @@
 import { h, clock } from "./dom.js";
 
 const width = 600, height = 132;
+/** The places for samples; fewer samples stand at the right end, and do not fill the chart. */
+const places = 60;
 
 /**
  * @param series [{ name, class, values }], stacked when `stacked`; null values are gaps.
  * @param times one RFC 3339 time for each value.
+ * @param step the seconds between two samples.
  * @param none when a chart without values gets its first.
  */
-export function chart({ times, series, ...rest }) {
-  // A sample alone is drawn from edge to edge, not as nothing.
-  const isAlone = times.length === 1, twice = (values) => (isAlone ? [values[0], values[0]] : values);
-  return drawn({ ...rest, times: twice(times), series: series.map((one) => ({ ...one, values: twice(one.values) })) });
+export function chart({ times, series, step = 10, ...rest }) {
+  const missing = times.length === 0 ? 0 : Math.max(0, places - times.length);
+  const before = Array.from({ length: missing }, (_, index) => new Date(Date.parse(times[0]) - (missing - index) * step * 1000).toISOString());
+  const gap = before.map(() => null);
+  return drawn({ ...rest, times: [...before, ...times], series: series.map((one) => ({ ...one, values: [...gap, ...one.values] })) });
 }
 
 function drawn({ title, now, note, series, times, stacked = false, top = null, write, none = "the chart starts with the first requests" }) {
@@ -53,7 +57,7 @@ function line(values, x, y) {
   return values.map((value, index) => {
     if (value === null) { isDown = false; return ""; }
     const isLone = !isDown && (values[index + 1] ?? null) === null;
-    const step = `${isDown ? "L" : "M"}${round(x(index))} ${round(y(value))}${isLone ? "h1" : ""}`;
+    const step = `${isDown ? "L" : "M"}${round(x(index))} ${round(y(value))}${isLone ? "h4" : ""}`;
     isDown = true;
     return step;
   }).join("");

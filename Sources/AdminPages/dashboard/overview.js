@@ -178,7 +178,7 @@ function fleet({ status, nodes }) {
 }
 
 const tones = { online: "good", suspect: "warn", offline: "bad", captive: "bad" };
-const meanings = { untried: "not tried yet", online: "online", suspect: "suspect", offline: "offline", captive: "captive portal" };
+export const meanings = { untried: "not tried yet", online: "online", suspect: "suspect", offline: "offline", captive: "captive portal" };
 
 function upstreams(pool) {
   const { status, network } = pool;

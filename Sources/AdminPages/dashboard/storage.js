@@ -25,7 +25,7 @@ export const storage = {
         gauge({ name: "In use", used: found.data.bytes, limit: found.data.limitBytes, words: `${bytes(found.data.bytes)} of ${bytes(found.data.limitBytes)}` }),
         h("p", { class: "quiet small" }, `${bytes(found.data.reservedBytes)} reserved. At the limit new writes are refused; accepted writes are never lost.`)),
     ),
-    overTime(found.history),
+    overTime([...found.history, present(found)]),
     h("section", { class: "card", "aria-labelledby": "by-category" }, h("h2", { id: "by-category" }, "By category"),
       Object.keys(found.cache.byCategory).length === 0 ? empty("Nothing is stored yet", "Each category has its own bar.") : categories(found),
       h("p", { class: "quiet small" }, "The small mark shows the guaranteed share of a category.")),
@@ -41,11 +41,16 @@ export const storage = {
   ],
 };
 
-/** The sizes of the last day, a sample a minute. */
+/** The sizes of now, as one more sample: the others are taken once a minute. */
+const present = (found) => ({
+  at: new Date().toISOString(), cacheBytes: found.cache.bytes, dataBytes: found.data.bytes, freeDiskBytes: found.disk.freeBytes,
+});
+
+/** The sizes of the last day, a sample a minute, the last one of now. */
 function overTime(samples) {
   const times = samples.map((sample) => sample.at), last = samples.at(-1);
   const size = (title, name, tone) => chart({
-    title, now: last ? bytes(last[name]) : "–", times, write: bytes, none: "the second sample comes after a minute",
+    title, now: bytes(last[name]), times, step: 60, write: bytes, none: "nothing is stored",
     series: [{ name: "size", class: tone, values: samples.map((sample) => sample[name]) }],
   });
   return h("section", { "aria-labelledby": "over-time" }, h("h2", { id: "over-time" }, "Size over the last day"),

@@ -99,6 +99,32 @@ import Testing
         }
     }
 
+    /// Right after a start the chart ends with the size of now, and does not pretend to a day; no button is larger than its line.
+    @Test func aYoungChartIsShortAndACopyButtonFits() async throws {
+        try await World.with { world in
+            for asset in 1...3 { _ = try await world.send("GET", "/v1/assets/\(asset)00000") }
+            let browser = try await Browser(width: 390, height: 1000)
+            try await open(world, browser, at: "/storage")
+            try await browser.sees("Size over the last day")
+            let used = try await browser.evaluate(
+                "document.querySelector('.gauge[data-key=\"In use\"] .figures').innerText.split(' of ')[0]")
+            let now = try await browser.evaluate("document.querySelector('.chart[data-key=\"Cache size\"] .now').innerText")
+            #expect(now.string?.isEmpty == false && now == used)
+            let path = try await browser.evaluate("document.querySelector('.chart[data-key=\"Cache size\"] path').getAttribute('d')").string
+            let start = try #require(path?.firstMatch(of: /^M([0-9.]+)/).flatMap { Double($0.1) }, "\(path ?? "")")
+            #expect(start > 500 && path?.contains("L600 ") == true, "\(path ?? "")")
+            try await browser.evaluate("location.hash = '#/setup'")
+            try await browser.sees("rockpool add https://api.example.com")
+            let outside = """
+                [...document.querySelectorAll('.snippet')].filter((one) => {
+                  const [pre, button] = ['pre', 'button'].map((name) => one.querySelector(name).getBoundingClientRect());
+                  return button.top < pre.top || button.bottom > pre.bottom || button.right > pre.right;
+                }).map((one) => one.innerText)
+                """
+            try await #expect(browser.evaluate(outside).array?.compactMap(\.string) == [])
+        }
+    }
+
     @Test func requestsAppearAsTheyComeWithTheirReason() async throws {
         try await World.with { world in
             _ = try await world.send("GET", "/v1/notes/1")
