@@ -25,7 +25,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test service-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
 
 ### Try
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
@@ -227,6 +227,13 @@ package-test: release packagers package-testers
 	VERSION=0.9.0 COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
 	COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
 	Packaging/package-test .build/packages/rockpool_0.9.0_*.deb .build/packages/rockpool_$$(Packaging/version)_*.deb .build/debian-12
+
+## Boots systemd in a Debian 12, installs the package and follows README to the letter, with the service and without; as root, half a minute
+## after the first time.
+service-test: release packagers package-testers
+	Packaging/root .build/debian-12-systemd systemd-sysv dbus libpam-systemd sudo curl
+	COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
+	Packaging/service-test .build/packages/rockpool_$$(Packaging/version)_*.deb .build/debian-12-systemd
 
 ## Makes every package with checksums and a list of contents (SBOM) in dist, and tests them: what one runs before a tag. As root.
 release-check: release packagers package-testers
