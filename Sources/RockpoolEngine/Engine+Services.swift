@@ -110,7 +110,7 @@ extension Engine {
             // The first answer of each is what is expected.
             let isFirst = change.from == .untried && change.to == .online
             logger.log(
-                level: isFirst ? .info : .notice, "\(change.upstream) is \(change.to.rawValue) (was \(change.from.rawValue))")
+                level: isFirst ? .info : .notice, "\(change.upstream) is \(change.to.words) (was \(change.from.words))")
             events.tell(.reachability(change))
         }
     }

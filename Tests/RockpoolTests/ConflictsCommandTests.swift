@@ -23,18 +23,20 @@ import Testing
 
     private let plain = Display(width: nil, hasColour: false)
 
-    @Test func `Fields stand side by side, to the digit, a mark on those in conflict`() throws {
+    @Test func `Fields stand side by side, to the digit, a mark on those that wait for a decision`() throws {
         let view = try view(
             """
             "base": {}, "mine": {}, "theirs": {}, "merged": null, "fields": [
                 {"pointer": "/price", "base": 1.50, "mine": 12345678901234567890, "theirs": 2, "merged": null, "conflicting": true},
-                {"pointer": "/tags", "base": null, "mine": ["a"], "theirs": null, "merged": ["a"], "conflicting": false}]
+                {"pointer": "/tags", "base": null, "mine": ["a"], "theirs": null, "merged": ["a"], "conflicting": false},
+                {"pointer": "/count", "base": 1, "mine": 2, "theirs": 3, "merged": 4, "conflicting": true}]
             """)
         #expect(
             view.fields.lines(on: plain) == [
                 "   FIELD   BASE  MINE                  THEIRS  MERGED",
                 "!  /price  1.50  12345678901234567890  2       –",
                 "   /tags   –     [\"a\"]                 –       [\"a\"]",
+                "   /count  1     2                     3       4",
             ])
         #expect(view.sides.isEmpty)
         #expect(view.fields.lines(on: Display(width: 40, hasColour: false)).allSatisfy { $0.count <= 40 })

@@ -83,7 +83,7 @@ import Testing
         let json = """
             {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,
             "removed": {"entries": 2, "bytes": 1500, "byCategory": {"assets": {"entries": 2, "bytes": 1500}}, "byReason": {}},
-            "kept": {"entries": 3, "bytes": 4000}, "operations": {"purged": 1, "kept": 4}, "orphans": 2, "foreign": 0,
+            "kept": {"entries": 3, "bytes": 4000, "byCategory": {"assets": {"entries": 1, "bytes": 1500}, "critical": {"entries": 2, "bytes": 2500}}}, "operations": {"purged": 1, "kept": 4}, "orphans": 2, "foreign": 0,
             "files": {"cacheBefore": 2000, "cacheAfter": 500, "dataBefore": 1, "dataAfter": 1},
             "vacuum": {"ran": false, "why": "dry run", "pagesBefore": 3, "pagesAfter": 3}, "errors": ["EIO"]}
             """
@@ -95,6 +95,14 @@ import Testing
         #expect(shown.contains("cache on disk  2.0 kB → 500 B"))
         #expect(shown.contains("vacuum         not run: dry run"))
         #expect(shown.contains("error          EIO"))
+        let table = try #require(shown.firstIndex { $0.hasPrefix("CATEGORY") })
+        #expect(
+            shown[table..<(table + 4)].elementsEqual([
+                "CATEGORY  ENTRIES    SIZE     RECLAIMABLE", "assets          3  3.0 kB  1.5 kB (50.0%)",
+                "critical        2  2.5 kB      0 B (0.0%)", "all             5  5.5 kB  1.5 kB (27.3%)",
+            ]), "\(shown)")
+        let one = json.replacing(#""removed": {"entries": 2,"#, with: #""removed": {"entries": 1,"#)
+        #expect(try lines(one, as: CleanupReportTable.self).first == "would remove   1 entry, 1.5 kB")
         #expect(
             try lines(json.replacing("\"dryRun\": true", with: "\"dryRun\": false"), as: CleanupReportTable.self).first?.hasPrefix(
                 "removed  ") == true)
@@ -115,6 +123,8 @@ import Testing
     @Test func `The way back from offline, and how long what was fetched can be read`() throws {
         let network = #"{"mode": "offline", "upstreams": [{"name": "notes", "reachability": "offline", "mode": "offline"}]}"#
         #expect(try lines(network, as: NetworkReport.self).last == "Next: send again, and what waits too: rockpool network auto")
+        let untried = #"{"mode": "auto", "upstreams": [{"name": "notes", "reachability": "untried", "mode": "auto"}]}"#
+        #expect(try lines(untried, as: NetworkReport.self).contains { $0.hasPrefix("notes ") && $0.contains("not tried yet") })
         let fetched = """
             {"items": [{"url": "http://a/1", "status": 200, "stored": true, "bytes": 5, "pinned": true, "offlineUntil": "2026-12-27T00:00:00.000Z"},
             {"url": "http://a/2", "status": 200, "stored": true, "bytes": 5, "pinned": false, "offlineUntil": null},

@@ -15,6 +15,15 @@ package struct Reachability: Hashable, Sendable {
         case offline
         /// Something else responds in its place.
         case captive
+
+        /// The state in the words of the commands, the log and the dashboard.
+        package var words: String {
+            switch self {
+            case .untried: "not tried yet"
+            case .captive: "captive portal"
+            case .online, .suspect, .offline: rawValue
+            }
+        }
     }
 
     /// The manually set mode.

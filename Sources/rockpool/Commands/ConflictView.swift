@@ -17,13 +17,13 @@ struct ConflictView {
         }
     }
 
-    /// The differing fields; `!` marks those that both sides changed to different values.
+    /// The differing fields; `!` marks those that wait for a decision: both sides changed them, and no rule has merged them.
     var fields: TextTable {
         TextTable(
             columns: [.text(""), .text("FIELD"), .text("BASE"), .text("MINE"), .text("THEIRS"), .text("MERGED")],
             rows: (document["fields"]?.array ?? []).map { field in
-                let isConflicting = field["conflicting"]?.bool == true
-                return [isConflicting ? .init("!", .warning) : "", .init(field["pointer"]?.string ?? "")]
+                let isUndecided = field["conflicting"]?.bool == true && field["merged"]?.isNull != false
+                return [isUndecided ? .init("!", .warning) : "", .init(field["pointer"]?.string ?? "")]
                     + ["base", "mine", "theirs", "merged"].map { .init(Self.text(of: field[$0])) }
             })
     }

@@ -61,7 +61,10 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         try options.print(report, as: CleanupReportTable.self)
         let held = try report.decoded(as: CleanupReportTable.self).held ?? [:]
         guard aggressive, !dryRun, !yes, !held.isEmpty, Question.canAsk else { return }
-        let copies = held.sorted { $0.key < $1.key }.map { "\($0.value.entries ?? 0) offline copies of \($0.key)" }.joined(separator: ", ")
+        let copies = held.sorted { $0.key < $1.key }.map {
+            "\(($0.value.entries ?? 0).counted("offline copy", "offline copies")) of \($0.key)"
+        }
+        .joined(separator: ", ")
         guard Question.ask("remove \(copies) too? They cannot be read until it is back") else { return }
         var more = request
         more.includesHeld = true
@@ -82,7 +85,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     }
 
     private static func words(for step: String, entries: Int, bytes: Int64) -> String {
-        entries == 0 ? step : "\(step), \(entries) entries removed (\(ForPeople.bytes(bytes)))"
+        entries == 0 ? step : "\(step), \(entries.counted("entry", "entries")) removed (\(ForPeople.bytes(bytes)))"
     }
 
     /// Cleans up through the server; uses `offline` only if no server answers on its socket. A slow or refusing server is running.

@@ -1,4 +1,5 @@
 // The report of a cleanup as tables (docs/storage.md#cleanup).
+import RockpoolCore
 
 struct CleanupReportTable: TabularReport, Equatable {
     struct Removed: Decodable, Equatable {
@@ -51,12 +52,12 @@ struct CleanupReportTable: TabularReport, Equatable {
 
     var tables: [TextTable] {
         var facts: [(String, TextTable.Cell)] = [
-            (dryRun ? "would remove" : "removed", "\(removed.entries) entries, \(ForPeople.bytes(removed.bytes))")
+            (dryRun ? "would remove" : "removed", "\(removed.entries.counted("entry", "entries")), \(ForPeople.bytes(removed.bytes))")
         ]
-        if let kept { facts.append(("kept", "\(kept.entries) entries, \(ForPeople.bytes(kept.bytes))")) }
+        if let kept { facts.append(("kept", "\(kept.entries.counted("entry", "entries")), \(ForPeople.bytes(kept.bytes))")) }
         if let operations { facts.append(("operations", "\(operations.purged) purged, \(operations.kept) kept")) }
         if let orphans, orphans > 0 { facts.append(("orphans", "\(orphans) left by a crash")) }
-        if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign) files that are not Rockpool's, not changed")) }
+        if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign.counted("file")) not of Rockpool, not changed")) }
         if let files {
             facts.append(("cache on disk", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
             facts.append(("data on disk", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))
@@ -69,7 +70,24 @@ struct CleanupReportTable: TabularReport, Equatable {
             columns: [.text("ENTRY"), .text("CATEGORY"), .number("SIZE"), .text("REASON")],
             rows: (list ?? []).map { [.init($0.key.text), .init($0.category), .init(ForPeople.bytes($0.bytes)), .init($0.reason)] })
         let advice = TextTable(columns: [.text("")], rows: (advice ?? []).map { [.init($0.text)] })
-        return [.facts(facts), listed, Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason), advice]
+        return [.facts(facts), listed, byCategory, Self.parts("REASON", of: removed.byReason), advice]
+    }
+
+    /// What was stored in each category before this run, and the part of it that goes.
+    private var byCategory: TextTable {
+        let (gone, kept) = (removed.byCategory ?? [:], kept?.byCategory ?? [:])
+        let names = Set(gone.keys).union(kept.keys).sorted()
+        func row(_ name: String, _ removed: [CategoryUse?], of all: [CategoryUse?]) -> [TextTable.Cell] {
+            let (entries, bytes) = (all.reduce(0) { $0 + ($1?.entries ?? 0) }, all.reduce(0) { $0 + ($1?.bytes ?? 0) })
+            let share = removed.reduce(0) { $0 + ($1?.bytes ?? 0) }
+            let part = bytes > 0 ? " (\(ForPeople.percent(Double(share) / Double(bytes))))" : ""
+            return [.init(name), .init("\(entries)"), .init(ForPeople.bytes(bytes)), .init(ForPeople.bytes(share) + part)]
+        }
+        let rows = names.map { row($0, [gone[$0]], of: [gone[$0], kept[$0]]) }
+        let total = row("all", names.map { gone[$0] }, of: names.flatMap { [gone[$0], kept[$0]] })
+        return TextTable(
+            columns: [.text("CATEGORY"), .number("ENTRIES"), .number("SIZE"), .number(dryRun ? "RECLAIMABLE" : "RECLAIMED")],
+            rows: rows + (names.count > 1 ? [total] : []))
     }
 
     private static func parts(_ title: String, of parts: [String: CategoryUse]?) -> TextTable {

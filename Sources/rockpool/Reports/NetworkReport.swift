@@ -10,7 +10,8 @@ struct NetworkReport: TabularReport, Equatable {
             rows: upstreams.map { upstream in
                 [
                     .init(upstream.name), .init(upstream.mode ?? mode),
-                    .init(upstream.reachability, StatusReport.colour(of: upstream.reachability)), .init(ForPeople.age(upstream.since)),
+                    .init(StatusReport.words(of: upstream.reachability), StatusReport.colour(of: upstream.reachability)),
+                    .init(ForPeople.age(upstream.since)),
                     .init(upstream.bandwidth?.text ?? "–"),
                 ]
             })

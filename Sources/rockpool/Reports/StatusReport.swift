@@ -1,4 +1,5 @@
 // `/v1/status` and `/v1/network` as tables (docs/reference/admin-api.md#status).
+import RockpoolCore
 
 struct StatusReport: TabularReport, Equatable {
     struct Upstream: Decodable, Equatable {
@@ -21,9 +22,9 @@ struct StatusReport: TabularReport, Equatable {
 
         /// What an acknowledgement of a write survives, in words.
         var words: String {
-            guard database == "there" else { return "\(node): the database is away, \(held) writes kept here: \(detail ?? "")" }
+            guard database == "there" else { return "\(node): the database is away, \(held.counted("write")) kept here: \(detail ?? "")" }
             let loss = survivesDatabaseHost ? "survive the loss of" : "are lost with"
-            return "\(node), one of \(nodes) live nodes; acknowledged writes \(loss) the database's host"
+            return "\(node), one of \(nodes.counted("live node")); acknowledged writes \(loss) the database's host"
         }
     }
 
@@ -98,7 +99,7 @@ struct StatusReport: TabularReport, Equatable {
         if damaged != nil { return "Next: put back the bodies from a backup, or discard the writes: rockpool doctor" }
         if failed == 1, let lastFailed { return "Next: see the write and its answer: \(lastFailed.next)" }
         if failed > 0 { return "Next: see what was not delivered, and why: rockpool outbox ls --state dead,uncertain,parked" }
-        if refused != nil { return "Next: see what fills the outbox: rockpool outbox summary" }
+        if refused != nil { return "Next: make room, as it says under refused" }
         if storage != nil { return "Next: make room: rockpool storage-cleanup --dry-run" }
         if upstreams.contains(where: { $0.mode == "offline" }) {
             return "Next: the network is switched off; rockpool network auto ends that"
@@ -112,7 +113,7 @@ struct StatusReport: TabularReport, Equatable {
                 "Next: the name of \(unknown.origin ?? unknown.name) does not resolve: check it in the configuration, or this machine's network"
         }
         if let away = upstreams.first(where: { $0.reachability == "offline" }) {
-            let waiting = pending == 1 ? "1 write is" : "\(pending) writes are"
+            let waiting = pending.counted("write is", "writes are")
             return pending > 0 ? "Nothing to do: \(waiting) sent when \(away.name) is back" : "Nothing to do: \(away.name) is away"
         }
         return pending > 0 ? "Nothing to do: the outbox is being sent" : "Nothing to do: everything is delivered"
@@ -130,7 +131,8 @@ struct StatusReport: TabularReport, Equatable {
     /// The error of a name that no resolver knows (RFC 9209 §2.3.2).
     private static let unknownName = "dns_error"
 
-    private static func words(of reachability: String) -> String { reachability == "untried" ? "not tried yet" : reachability }
+    /// A reachability in words; one that is unknown here as the server sends it.
+    static func words(of reachability: String) -> String { Reachability.State(rawValue: reachability)?.words ?? reachability }
 
     private static func words(ofError error: String) -> String {
         error == unknownName ? "its name does not resolve (\(error))" : error

@@ -104,6 +104,9 @@ import Testing
             if !isRunning { try await #expect(world.server.stop() == .exit(0)) }
             let out = try await world.server.command(["cache", "export", file])
             #expect(out.status == 0 && out.errors.hasPrefix("exported ") && Files.mode(of: file) == 0o600, "\(out.errors)")
+            let again = try await world.server.command(["cache", "export", file])
+            #expect(again.status == 1 && again.errors.hasSuffix("out.warc already exists; add --force to replace it\n"), "\(again.errors)")
+            try await #expect(world.server.command(["cache", "export", file, "--force"]).status == 0)
             try await #expect(json(world, "purge", "--upstream", "notes")["entries"] == 3)
             let taken = try await json(world, "import", file)
             #expect(taken["imported"]?.integer ?? 0 >= 2 && taken["skippedCount"] == 0)

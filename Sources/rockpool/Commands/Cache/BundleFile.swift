@@ -17,9 +17,9 @@ final class BundleFile: Sendable {
     private let state = Mutex(State())
 
     /// Begins the file at `path`; `-` is stdout, but no terminal: the bodies are other people's text. Throws a failure with the reason if it
-    /// cannot be written.
-    init(writing path: String) throws(CommandFailure) {
-        file = path == "-" ? nil : try NewFile(path, replacing: true)
+    /// cannot be written, or exists and is not to be replaced.
+    init(writing path: String, replacing: Bool = false) throws(CommandFailure) {
+        file = path == "-" ? nil : try NewFile(path, replacing: replacing)
         if file == nil, Display.output.isTerminal {
             throw CommandFailure(.usage, "a bundle is not for a terminal; name a file, or use a pipe")
         }
@@ -28,7 +28,7 @@ final class BundleFile: Sendable {
     /// The entries and bytes written so far: `12 entries, 3.4 MB`.
     var written: String {
         let (entries, bytes) = state.withLock { ($0.entries, $0.bytes) }
-        return "\(entries) \(entries == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"
+        return "\(entries.counted("entry", "entries")), \(ForPeople.bytes(bytes))"
     }
 
     /// Writes the next bytes. Throws if the disk refuses them or they are not WARC.

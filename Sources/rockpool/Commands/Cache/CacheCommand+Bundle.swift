@@ -17,13 +17,14 @@ extension CacheCommand {
         @Argument(help: "The file; - is stdout.", completion: .file(extensions: ["warc"])) var file: String
         @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
         @Option(name: .long, help: "Only entries of this category.") var category: String?
+        @Flag(name: .long, help: "Replace an existing file.") var force = false
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
             var call = AdminCall.get("/v1/cache/export")
             call.query["prefix"] = prefix
             call.query["category"] = category
-            let target = try BundleFile(writing: file)
+            let target = try BundleFile(writing: file, replacing: force)
             do {
                 try await Waiting.on("exporting, \(target.written)") { [call] in
                     _ = try await common.withStores { try await $0.send(call, through: AdminTransfer(sink: target.write)) }

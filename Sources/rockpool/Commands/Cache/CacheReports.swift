@@ -1,4 +1,5 @@
 // Reports of the cache commands as tables (docs/reference/cli.md#cache).
+import RockpoolCore
 
 struct CacheListReport: TabularReport, Equatable {
     struct Item: Decodable, Equatable {
@@ -140,7 +141,7 @@ struct ExplanationReport: TabularReport, Equatable {
             ("freshness", arithmetic.map { .init($0.text) }), ("longer", longer.map { .init($0) }), ("variants", "\(variants.count)"),
             ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(partition)),
             ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
-            ("upstream", .init(reachability, StatusReport.colour(of: reachability))),
+            ("upstream", .init(StatusReport.words(of: reachability), StatusReport.colour(of: reachability))),
             ("last", last.map { .init($0.text) }), ("key", .init(key.replacing("\n", with: " | "))),
         ]
         let arithmetic = lines.enumerated().map { ($0 == 0 ? "arithmetic" : "", TextTable.Cell($1)) }
@@ -156,7 +157,7 @@ struct PurgeReport: TabularReport, Equatable, Encodable {
     static func + (a: Self, b: Self) -> Self { PurgeReport(dryRun: a.dryRun, entries: a.entries + b.entries, bytes: a.bytes + b.bytes) }
 
     var tables: [TextTable] {
-        let what = "\(entries) \(entries == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"
+        let what = "\(entries.counted("entry", "entries")), \(ForPeople.bytes(bytes))"
         return [.facts([(dryRun ? "would remove" : "removed", .init(what))])]
     }
 }
@@ -209,7 +210,7 @@ struct ImportReport: TabularReport, Equatable {
     var tables: [TextTable] {
         [
             .facts([
-                ("imported", "\(imported) \(imported == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"),
+                ("imported", "\(imported.counted("entry", "entries")), \(ForPeople.bytes(bytes))"),
                 ("skipped", "\(skippedCount)"),
             ]),
             TextTable(
