@@ -11,6 +11,12 @@ extension Engine {
         return "\(origin.hostAndPort) is offline"
     }
 
+    /// The reason why no call may be made to `origin` now; nil if one may. A call is made although its upstream seems to be away: nothing else
+    /// could answer it.
+    package func refusalToCall(_ origin: OriginAddress) -> String? {
+        reachability.isSwitchedOff(upstream(for: origin)?.name) ? "\(origin.hostAndPort) is offline" : nil
+    }
+
     /// Returns the reply after a failed connection to `origin`, with the same problem document and fields as for other exchanges.
     package func problem(for failure: TransferFailure, connectingTo origin: OriginAddress) -> Reply {
         var trace = Trace(method: "", url: "", startedAt: now())

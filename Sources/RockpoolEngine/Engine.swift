@@ -197,14 +197,20 @@ package final class Engine: Sendable {
         let isShown = exchange.request.target != QueuedWrite.statusPrefix + "doctor"
         reply.ended = { [self] end in
             let whole = ContinuousClock.now - began
-            statistics.deliver(end.bytes, of: final)
             let full = RecordedExchange.FullExchange(
                 trace: final, request: fields, response: head, end: end, began: began, head: took, whole: whole)
-            if isShown { exchanges.record(full, at: now()) }
-            if let span { traces.end(span, full, at: final.startedAt) }
-            log(final, status: head.status, end: end, took: whole)
+            record(full, span: span, isShown: isShown)
         }
         return reply
+    }
+
+    /// Takes the record of an exchange that has ended.
+    /// - Parameter isShown: False if readers do not see it.
+    func record(_ full: RecordedExchange.FullExchange, span: TraceSpan?, isShown: Bool = true) {
+        statistics.deliver(full.end.bytes, of: full.trace)
+        if isShown { exchanges.record(full, at: now()) }
+        if let span { traces.end(span, full, at: full.trace.startedAt) }
+        log(full.trace, status: full.response.status, end: full.end, took: full.whole)
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {

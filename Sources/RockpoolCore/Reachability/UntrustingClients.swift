@@ -8,10 +8,7 @@ package struct UntrustingClient: Hashable, Sendable {
     package var client: String
     /// The time of the last rejection.
     package var at: Timestamp
-    /// In place of an alert: the client trusts the certificate, and calls the host by gRPC.
-    package static let calls = "grpc"
-
-    /// The alert it sent, such as `unknown_ca`; `closed` if it sent none; `calls` for calls of gRPC.
+    /// The alert it sent, such as `unknown_ca`; `closed` if it sent none.
     package var alert: String
     /// The number of rejections.
     package var count: Int
@@ -37,7 +34,7 @@ package struct UntrustingClients: Hashable, Sendable {
     package static let bypass = TimeSpan.minutes(10)
     /// The alerts of clients that do not know the certificate authority or pin another. A client that sends no alert may have closed for
     /// any reason, and other alerts indicate a faulty certificate, which a bypass would hide.
-    private static let distrust: Set<String> = ["unknown_ca", "bad_certificate", "certificate_unknown", UntrustingClient.calls]
+    private static let distrust: Set<String> = ["unknown_ca", "bad_certificate", "certificate_unknown"]
 
     /// The latest first.
     package private(set) var list: [UntrustingClient] = []
@@ -71,6 +68,6 @@ package struct UntrustingClients: Hashable, Sendable {
 
     /// Called when a client has accepted this proxy's certificate: removes its record for the host.
     package mutating func forget(host: String, client: String) {
-        list.removeAll { $0.host == host && $0.client == client && $0.alert != UntrustingClient.calls }
+        list.removeAll { $0.host == host && $0.client == client }
     }
 }

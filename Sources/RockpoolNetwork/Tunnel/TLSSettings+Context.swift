@@ -37,15 +37,17 @@ extension GeneralName {
 
 extension TLSSettings {
     /// Creates a context off the event loop, because it may read files and parse over a hundred authorities.
-    func clientContext(on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
-        NIOThreadPool.singleton.runIfActive(eventLoop: loop) { try clientContext() }.flatMapErrorThrowing { error in
+    /// - Parameter protocols: those that are offered to the server (RFC 7301).
+    func clientContext(offering protocols: [String] = [], on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
+        NIOThreadPool.singleton.runIfActive(eventLoop: loop) { try clientContext(offering: protocols) }.flatMapErrorThrowing { error in
             throw TransferFailure(kind: .tls, sent: .no, detail: "TLS cannot be set up: \(error)")
         }
     }
 
     /// Verification is always on; NIOSSL's default minimum of TLS 1.0 is too low (docs/architecture.md#parts).
-    private func clientContext() throws -> NIOSSLContext {
+    private func clientContext(offering protocols: [String]) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.applicationProtocols = protocols
         configuration.minimumTLSVersion = minVersion == "1.3" ? .tlsv13 : .tlsv12
         if let caFile { configuration.additionalTrustRoots = [.file(caFile)] }
         if let clientCert { configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(clientCert).map { .certificate($0) } }

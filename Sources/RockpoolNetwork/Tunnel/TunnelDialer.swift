@@ -73,17 +73,20 @@ struct TunnelDialer: Sendable {
         (engine.upstream(for: origin)?.timeouts ?? UpstreamTimeouts()).firstByte
     }
 
-    private func dial(
-        _ origin: OriginAddress, isLocalClient: Bool, client: ClientID?, on loop: any EventLoop,
+    /// Connects to an origin unless it is switched off or known to be away. Fails as `connect` does.
+    /// - Parameter isCall: true to connect although it seems to be away.
+    func dial(
+        _ origin: OriginAddress, isLocalClient: Bool, client: ClientID?, isCall: Bool = false, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
-        if let reason = engine.refusalToConnect(to: origin) {
+        let refusal = { @Sendable in isCall ? engine.refusalToCall(origin) : engine.refusalToConnect(to: origin) }
+        if let reason = refusal() {
             return loop.makeFailedFuture(TransferFailure(kind: .unavailable, sent: .no, detail: reason))
         }
         return open(origin, isLocalClient: isLocalClient, client: client, on: loop, initialize: initialize).flatMapThrowing { channel in
             tunnels.add(channel, to: origin)
             // The network may have been switched off during the connection attempt.
-            guard let reason = engine.refusalToConnect(to: origin) else { return channel }
+            guard let reason = refusal() else { return channel }
             channel.close(promise: nil)
             throw TransferFailure(kind: .unavailable, sent: .no, detail: reason)
         }

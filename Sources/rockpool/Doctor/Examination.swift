@@ -163,15 +163,10 @@ struct Examination {
         }
         let network = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded(as: Network.self)
         return (network?.untrusting ?? []).map { refusal in
-            refusal.alert == UntrustingClient.calls
-                ? .ok(
-                    "gRPC",
-                    detail: "\(refusal.client) calls \(refusal.host) by gRPC: its tunnels there are not decrypted, because calls need "
-                        + "trailers and streams in both directions; nothing of them is stored")
-                : .warn(
-                    "client", detail: "\(refusal.client) refused Rockpool's certificate for \(refusal.host) (\(refusal.alert))",
-                    advice: "make it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
-                        + (refusal.bypassedUntil.map { "; it is not decrypted until \(ForPeople.time($0))" } ?? ""))
+            .warn(
+                "client", detail: "\(refusal.client) refused Rockpool's certificate for \(refusal.host) (\(refusal.alert))",
+                advice: "make it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
+                    + (refusal.bypassedUntil.map { "; it is not decrypted until \(ForPeople.time($0))" } ?? ""))
         }
     }
 }

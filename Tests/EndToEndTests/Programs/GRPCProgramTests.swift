@@ -1,129 +1,145 @@
-// gRPC's own client for Python inside a decrypted tunnel: every kind of call, trailers, deadlines, cancellation, and the server's absence.
+// gRPC's own client for Python inside a decrypted tunnel and at a gateway: every kind of call is as it is without a proxy.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3))) struct GRPCProgramTests {
-    private static let service = """
-        import grpc, sys, time
-        from concurrent import futures
+@Suite(.serialized, .timeLimit(.minutes(4))) struct GRPCProgramTests {
+    private static let python = Python.with("grpc")
+    private static let programs =
+        URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/programs/"
 
-        def unary(request, context):
-            if request == b"error":
-                context.abort(grpc.StatusCode.NOT_FOUND, "no such shell")
-            if request == b"sleep":
-                time.sleep(3)
-            if request == b"meta":
-                context.send_initial_metadata((("x-head", dict(context.invocation_metadata())["x-asked"]),))
-            context.set_trailing_metadata((("x-trail", "low"),))
-            return request + b"!"
+    /// A server with its port, and what its clients need.
+    private struct World {
+        let service: ChildProcess
+        let port: Int
+        let server: ServerProcess
+        /// Authorities of the service and of Rockpool; `-` without TLS.
+        let roots: String
+        /// A file of the authority for which the service's certificate was made.
+        let authority: TestAuthority?
 
-        def echo(requests, context):
-            for request in requests:
-                yield request + b"?"
-
-        handlers = {
-            "/pool/Unary": grpc.unary_unary_rpc_method_handler(unary),
-            "/pool/Down": grpc.unary_stream_rpc_method_handler(lambda request, context: (request for _ in range(3))),
-            "/pool/Up": grpc.stream_unary_rpc_method_handler(lambda requests, context: b",".join(requests)),
-            "/pool/Both": grpc.stream_stream_rpc_method_handler(echo),
+        /// Runs the client; prints a line for each kind of call.
+        func client(_ kinds: String..., direct: Bool = false, port other: Int? = nil) async throws -> Command {
+            try await Command.run(
+                "/usr/bin/env", arguments(kinds, port: other), environment: direct ? [:] : ["https_proxy": "http://\(server.proxy)"],
+                within: .seconds(100))
         }
 
-        class Service(grpc.GenericRpcHandler):
-            def service(self, details):
-                return handlers.get(details.method)
+        func arguments(_ kinds: [String], port other: Int? = nil) throws -> [String] {
+            try [#require(python), programs + "grpc_client.py", "\(other ?? port)", roots] + kinds
+        }
 
-        server = grpc.server(futures.ThreadPoolExecutor(8))
-        server.add_generic_rpc_handlers((Service(),))
-        key, certificate = (open(sys.argv[2] + end, "rb").read() for end in (".key", ".pem"))
-        server.add_secure_port("127.0.0.1:" + sys.argv[1], grpc.ssl_server_credentials([(key, certificate)]))
-        server.start()
-        server.wait_for_termination()
-        """
+        func started() async throws {
+            try await eventually("the service") { try await client("unary", direct: true).output.hasPrefix("unary (b'a!'") }
+        }
 
-    /// Prints one line for each call.
-    private static let client = """
-        import grpc, queue, sys
-        roots = open(sys.argv[2], "rb").read()
-        channel = grpc.secure_channel("localhost:" + sys.argv[1], grpc.ssl_channel_credentials(roots))
-        unary, down = channel.unary_unary("/pool/Unary"), channel.unary_stream("/pool/Down")
-        up, both = channel.stream_unary("/pool/Up"), channel.stream_stream("/pool/Both")
+        func end() async throws {
+            try await #expect(server.operations().isEmpty)
+            let stored = try await server.get("/v1/cache?prefix=https://localhost:\(port)/pool").json?["items"]?.array
+            #expect(stored?.isEmpty == true, "a call is stored: \(stored ?? [])")
+            try await #expect(server.stop() == .exit(0), "\(server.errors)")
+            service.signal(SIGKILL)
+            _ = try await service.ending()
+        }
+    }
 
-        def call(name, work):
-            try:
-                print(name, work(), flush=True)
-            except grpc.RpcError as error:
-                print(name, error.code().name, flush=True)
-
-        def trailers():
-            reply, state = unary.with_call(b"a", timeout=10)
-            return reply, dict((item.key, item.value) for item in state.trailing_metadata())["x-trail"]
-
-        def metadata():
-            call = unary.future(b"meta", metadata=(("x-asked", "tide"),), timeout=10)
-            reply = call.result()
-            return dict((item.key, item.value) for item in call.initial_metadata())["x-head"], reply
-
-        def turns(count, cancel=False):
-            asked, answers = queue.Queue(), []
-            call = both(iter(asked.get, None), timeout=10)
-            for number in range(count):
-                asked.put(b"%d" % number)
-                answers.append(next(call))
-            if cancel:
-                call.cancel()
-            else:
-                asked.put(None)
-                answers += list(call)
-            return b"".join(answers)
-
-        call("unary", lambda: unary(b"a", timeout=10))
-        call("future", lambda: unary.future(b"a", timeout=10).result())
-        call("trailers", trailers)
-        call("metadata", metadata)
-        call("error", lambda: unary(b"error", timeout=10))
-        call("deadline", lambda: unary(b"sleep", timeout=0.5))
-        call("down", lambda: b"".join(down(b"d", timeout=10)))
-        call("up", lambda: up(iter([b"a", b"b"]), timeout=10))
-        call("both", lambda: b"".join(both(iter([b"a", b"b"]), timeout=10)))
-        call("turns", lambda: turns(3))
-        call("cancel", lambda: turns(1, cancel=True))
-        call("large", lambda: len(unary(b"x" * 1000000, timeout=20)))
-        """
-
-    private static let python = Python.with("grpc")
-
-    /// The connection of the first call ends unprocessed; the call is repeated by grpcio on a connection that is not decrypted.
-    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
-    func everyKindOfCallIsAsItIsWithoutAProxy() async throws {
+    /// Starts the service behind a declared upstream whose tunnels are decrypted.
+    private func intercepting() async throws -> World {
         let (python, authority, port) = (try #require(Self.python), try await TestAuthority(), FreePort.next())
         let pair = try await authority.certificate()
-        let service = try await ChildProcess("/usr/bin/env", [python, "-c", Self.service, "\(port)", pair])
-        let proxy: JSONValue = ["intercept": [.string("localhost:\(port)")], "connect_ports": [.number(JSONNumber(Int64(port)))]]
-        let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next(), proxy: proxy))
+        let service = try await ChildProcess("/usr/bin/env", [python, Self.programs + "grpc_server.py", "\(port)", pair])
+        let settings: JSONValue = [
+            "origin": .string("https://localhost:\(port)"), "intercept": true, "tls": ["ca_file": .string(authority.file)],
+        ]
+        let server = try await ServerProcess.start(ServerSettings(upstream: port, settings))
         let roots = server.scratch.path + "/roots.pem"
         try Files.write(Files.bytes(of: server.stateDirectory + "/ca/ca.pem") + Files.bytes(of: authority.file), to: roots)
-        let arguments = [python, "-c", Self.client, "\(port)", roots]
-        let environment = ["https_proxy": "http://\(server.proxy)"]
-        try await eventually("the service") {
-            try await Command.run("/usr/bin/env", arguments, environment: environment).output.hasPrefix("unary b'a!'")
+        let world = World(service: service, port: port, server: server, roots: roots, authority: authority)
+        try await world.started()
+        return world
+    }
+
+    /// Same lines with and without a proxy; then the tunnel is still decrypted, as the records of the calls show.
+    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
+    func everyKindOfCallIsAsItIsWithoutAProxy() async throws {
+        let world = try await intercepting()
+        let direct = try await world.client(direct: true)
+        #expect(direct.output.split(separator: "\n").count == 15, "\(direct.output) \(direct.errors)")
+        let through = try await world.client()
+        for (line, expected) in zip(through.output.split(separator: "\n"), direct.output.split(separator: "\n")) {
+            #expect(line == expected)
         }
-        let run = try await Command.run("/usr/bin/env", arguments, environment: environment)
-        let expected = [
-            "unary b'a!'", "future b'a!'", "trailers (b'a!', 'low')", "metadata ('tide', b'meta!')", "error NOT_FOUND",
-            "deadline DEADLINE_EXCEEDED", "down b'ddd'",
-            "up b'a,b'", "both b'a?b?'", "turns b'0?1?2?'", "cancel b'0?'", "large 1000001",
-        ]
-        #expect(run.output.split(separator: "\n").map(String.init) == expected, "\(run.errors)")
-        let clients = try await server.get("/v1/network").json?["untrusting"]?.array ?? []
-        #expect(clients.count == 1 && clients.first?["alert"]?.string == "grpc", "\(clients)")
-        try await #expect(server.command("doctor").output.contains("by gRPC"))
-        service.signal(SIGKILL)
-        _ = try await service.ending()
-        let away = try await Command.run("/usr/bin/env", arguments, environment: environment)
-        #expect(away.output.contains("unary UNAVAILABLE") && away.output.contains("both UNAVAILABLE"), "\(away.output)")
-        try await #expect(server.operations().isEmpty)
-        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        #expect(through.output == direct.output, "\(through.errors)")
+        let network = try await world.server.get("/v1/network").json
+        #expect(network?["untrusting"]?.array?.isEmpty == true)
+        let requests = try await world.server.get("/v1/requests?limit=500").json?["items"]?.array ?? []
+        #expect(requests.contains { $0["url"]?.string?.hasSuffix("/pool/Unary") == true && $0["verdict"]?.string == "pass" }, "\(requests)")
+        #expect(!requests.contains { $0["verdict"]?.string == "tunnel" })
+        try await world.end()
+    }
+
+    /// While the server is away a call ends at once with UNAVAILABLE and the reason; a server that comes back is called again.
+    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
+    func aCallToAServerThatIsAwayIsUnavailable() async throws {
+        let world = try await intercepting()
+        _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
+        let away = try await world.client("unary", "streaming_in_turns")
+        #expect(away.output == "unary UNAVAILABLE\nstreaming_in_turns UNAVAILABLE\n", "\(away.errors)")
+        _ = try await world.server.change("PUT", "/v1/network", ["mode": "auto"])
+        try await #expect(world.client("client_streaming").output == "client_streaming b'3'\n")
+
+        // The connection of a stream is lost under it.
+        let waiting = try await ChildProcess(
+            "/usr/bin/env", world.arguments(["left_alone"]), environment: ["https_proxy": "http://\(world.server.proxy)"])
+        try await eventually("the stream's first answer") { waiting.output.contains("first") }
+        world.service.signal(SIGKILL)
+        try await eventually("the end of the stream") { waiting.output.contains("left_alone UNAVAILABLE") }
+        _ = try await waiting.ending()
+        try await #expect(world.client("unary").output == "unary UNAVAILABLE\n")
+        try await world.end()
+    }
+
+    /// An upstream that is silent is noticed by the client's own pings, as on a connection of its own.
+    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
+    func anUpstreamThatDoesNotAnswerPingsIsLost() async throws {
+        let world = try await intercepting()
+        let waiting = try await ChildProcess(
+            "/usr/bin/env", world.arguments(["left_alone"]), environment: ["https_proxy": "http://\(world.server.proxy)"])
+        try await eventually("the stream's first answer") { waiting.output.contains("first") }
+        world.service.signal(SIGSTOP)
+        try await eventually("the end of the stream", within: .seconds(40)) { waiting.output.contains("left_alone UNAVAILABLE") }
+        _ = try await waiting.ending()
+        world.service.signal(SIGCONT)
+        try await world.end()
+    }
+
+    /// A client that leaves ends its call at the server.
+    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
+    func aClientThatLeavesEndsItsCall() async throws {
+        let world = try await intercepting()
+        let waiting = try await ChildProcess(
+            "/usr/bin/env", world.arguments(["left_alone"]), environment: ["https_proxy": "http://\(world.server.proxy)"])
+        try await eventually("the stream's first answer") { waiting.output.contains("first") }
+        waiting.signal(SIGKILL)
+        _ = try await waiting.ending()
+        try await #expect(world.client("a_stream_was_cancelled", direct: true).output == "a_stream_was_cancelled ['stream']\n")
+        try await world.end()
+    }
+
+    /// A gateway that clients reach without TLS, by prior knowledge of HTTP/2, in front of a server without TLS.
+    @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
+    func aGatewayPassesCallsWithoutTLS() async throws {
+        let (python, port) = (try #require(Self.python), FreePort.next())
+        let service = try await ChildProcess("/usr/bin/env", [python, Self.programs + "grpc_server.py", "\(port)"])
+        let server = try await ServerProcess.start(ServerSettings(upstream: port))
+        let world = World(service: service, port: port, server: server, roots: "-", authority: nil)
+        try await world.started()
+        let gateway = try #require(Int(server.gateway.split(separator: ":").last ?? ""))
+        let direct = try await world.client(direct: true)
+        let through = try await world.client(direct: true, port: gateway)
+        #expect(through.output == direct.output, "\(through.errors)")
+        try await world.end()
     }
 }

@@ -18,6 +18,10 @@ extension HTTPField.Name {
     package static let http2Settings = listed("HTTP2-Settings")
     /// RFC 4918 §10.2.
     package static let depth = listed("Depth")
+    /// gRPC over HTTP/2: the status of a call, a number.
+    package static let grpcStatus = listed("grpc-status")
+    /// gRPC over HTTP/2: the reason, percent-encoded.
+    package static let grpcMessage = listed("grpc-message")
     /// gitprotocol-http.
     package static let gitProtocol = listed("Git-Protocol")
     /// RFC 8288.

@@ -254,7 +254,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
     }
 
     /// The client, as the limits tell clients apart.
-    private var account: ClientAccount? { open?.account ?? streamAccount }
+    var account: ClientAccount? { open?.account ?? streamAccount }
     var client: ClientID? { account?.client }
 
     /// Returns the place of something that begins on this connection; nil for a stream, which has one.
@@ -282,11 +282,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                     try tunnel.connect(host: host, port: port, context: context)
                 }
             case .origin(let origin, let target):
-                if leavesToTunnel(incoming, context: context) { return }
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 var request = incoming.request(origin: origin, target: target, viaName: service.viaName)
                 let passage = service.resolution.passage(of: incoming.target, fields: incoming.fields, host: incoming.host)
                 passage?.represent(&request)
+                if try relaysCall(request, incoming: incoming, passage: passage, context: context) { return }
                 if incoming.wantsWebSocket {
                     guard case .open(let check) = admission else {
                         return try tunnel.upgrade(request, incoming: incoming, context: context)

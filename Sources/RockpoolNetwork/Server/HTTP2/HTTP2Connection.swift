@@ -16,6 +16,8 @@ enum HTTP2Connection {
     static let patience = TimeAmount.seconds(10)
     /// The maximum number of streams that a client may reset in 30 seconds (CVE-2023-44487).
     static let resets = 200
+    /// The time in which a client may send 200 pings and other control frames: a gRPC client measures its line by one ping for each turn of it.
+    static let controlFrames = TimeAmount.milliseconds(100)
     /// The maximum number of CONTINUATION frames of one head (CVE-2024-27316).
     static let continuations = 5
 
@@ -30,6 +32,7 @@ enum HTTP2Connection {
             HTTP2Setting(parameter: .initialWindowSize, value: window),
         ]
         connection.maximumSequentialContinuationFrames = continuations
+        connection.controlFrameRateLimit.windowLength = controlFrames
         var stream = NIOHTTP2Handler.StreamConfiguration()
         stream.streamResetFrameRateLimit.maximumCount = resets
         let frames = NIOHTTP2Handler(mode: .server, connectionConfiguration: connection, streamConfiguration: stream)

@@ -7,9 +7,6 @@ import RockpoolEngine
 /// Watches the streams of one connection. The connection ends by GOAWAY, which lets open streams finish; if the client receives nothing on
 /// any stream, it is closed without waiting.
 final class StreamCount: ChannelInboundHandler {
-    /// Inbound event: nothing of a stream was processed, and the connection takes no further one.
-    struct Unprocessed: Sendable { let stream: HTTP2StreamID }
-
     typealias InboundIn = HTTP2Frame
 
     private let timeouts: ClientTimeouts
@@ -118,7 +115,6 @@ final class StreamCount: ChannelInboundHandler {
             guard streams.remove(event.streamID) != nil else { return }
             closed()
         case is DrainEvent: return end(context: context)
-        case let event as Unprocessed: return leave(at: event.stream, context: context)
         case let event as ChannelEvent where event == .inputClosed: return context.close(promise: nil)
         default: break
         }
@@ -129,17 +125,6 @@ final class StreamCount: ChannelInboundHandler {
         // An error of one stream does not affect the others: the stream has been reset (RFC 9113 §8.1.1).
         if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.ContentLengthViolated { return context.fireErrorCaught(error) }
         context.close(promise: nil)
-    }
-
-    /// Sends GOAWAY that names the stream before `stream` as the last one: the client repeats this one elsewhere (RFC 9113 §6.8).
-    private func leave(at stream: HTTP2StreamID, context: ChannelHandlerContext) {
-        isEnding = true
-        let last = Int(stream) > 1 ? HTTP2StreamID(Int(stream) - 2) : .rootStream
-        let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)
-        let written = context.eventLoop.makePromise(of: Void.self)
-        context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: written)
-        let channel = context.channel
-        if last == .rootStream { written.futureResult.whenComplete { _ in channel.close(promise: nil) } }
     }
 
     /// Sends GOAWAY, so that no new stream is accepted; open streams continue.

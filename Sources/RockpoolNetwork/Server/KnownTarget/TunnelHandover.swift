@@ -46,8 +46,7 @@ struct TunnelHandover {
         context.eventLoop.execute { me.value.0.leave(to: me.value.1) }
     }
 
-    /// True if a client at this address has recently called this host by gRPC, or rejected the certificate for it. False while the host
-    /// cannot be reached, because a tunnel would fail, and a client that trusts the certificate is served from the store.
+    /// True if a client at this address has recently rejected the certificate for this host. False while the host cannot be reached, because a tunnel would fail, and a client that trusts the certificate is served from the store.
     private func isBypassed(host: String, port: Int, context: ChannelHandlerContext) -> Bool {
         let engine = connection.service.engine
         guard engine.refusalToConnect(to: OriginAddress(scheme: .https, host: host, port: port)) == nil else { return false }
