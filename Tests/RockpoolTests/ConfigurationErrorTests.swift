@@ -132,12 +132,29 @@ import Testing
         ),
         ("queue: { repeats: all }", "upstreams[0].queue.repeats: \"all\" is not one of same, each (nearest valid value: same)"),
         (
-            "resources: [{ collection: /n, item: \"/n/{id}.json\" }]",
-            "upstreams[0].resources[0].item: \"/n/{id}.json\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"
+            "resources: [{ collection: /n, item: \"/n/{id}{v}\" }]",
+            "upstreams[0].resources[0].item: \"/n/{id}{v}\" is not a path such as /v1/notes/{id}, /Products({id}) or /me"
         ),
         (
+            "resources: [{ collection: /n, item: \"/n?a=1\" }]",
+            "upstreams[0].resources[0].item: \"/n?a=1\" is not a path such as /v1/notes/{id}, /Products({id}) or /me"
+        ),
+        (
+            "resources: [{ collection: \"/{a}/{a}\" }]",
+            "upstreams[0].resources[0].collection: \"/{a}/{a}\" is not a path such as /v1/notes or /projects/{project}/tasks"
+        ),
+        (
+            "resources: [{ item: \"/n/{id}\" }]",
+            "upstreams[0].resources[0].collection: is missing: an item with {id} belongs to one; without {id}, item is a single item"
+        ),
+        (
+            "resources: [{ id: /id }]",
+            "upstreams[0].resources[0].collection: is missing; only a single item such as /me, which item names, has none"
+        ),
+        ("resources: [{ item: /me }, { item: /me }]", "upstreams[0].resources[1].item: /me is described already"),
+        (
             "resources: [{ collection: /n, item: /n/id }]",
-            "upstreams[0].resources[0].item: \"/n/id\" is not a path with {id} as one of its segments, such as /v1/notes/{id}"
+            "upstreams[0].resources[0].item: needs {id}; a single item such as /me has no collection"
         ),
         ("resources: [{ collection: /n, id: id }]", "upstreams[0].resources[0].id: \"id\" is not a JSON Pointer such as /id"),
         (

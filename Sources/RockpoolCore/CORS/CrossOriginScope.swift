@@ -7,7 +7,7 @@ package enum CrossOriginScope {
 
     /// The name of the group: the declared resource, or the path with `*` in place of ids. Nil if the path is too long.
     package static func name(of request: RequestHead, entity: EntityMatch?) -> String? {
-        if let resource = entity?.resource { return resource.collection }
+        if let resource = entity?.resource { return resource.label }
         let segments = request.target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
         let name = segments.map { isID($0) ? "*" : $0 }.joined(separator: "/")
         return name.utf8.count <= limit ? name : nil

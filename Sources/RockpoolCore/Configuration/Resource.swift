@@ -13,9 +13,14 @@ package struct Resource: Hashable, Sendable {
         case ask
     }
 
+    /// Empty for a single item.
     package var collection: String
+    /// The format of the API; nil for none of those that are known.
+    package var profile: Profile?
     package var item: String?
     package var items: String
+    /// The object within an element of the collection's array.
+    package var element = ""
     package var envelope: String
     package var id: String
     /// `etag` or a JSON Pointer.

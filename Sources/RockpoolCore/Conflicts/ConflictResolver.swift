@@ -50,7 +50,8 @@ struct ConflictResolver {
         let again = ConflictVerdict.Action.resend(reissue.again(over: met.theirs))
         guard let theirs = sides.theirs else { return verdict(again, side: sides.mineSide, object: nil, resolution: .mine) }
         switch sides.effect {
-        case .merge(let patch): return verdict(again, result: sides.shape.restamped(theirs.merging(patch), as: theirs), resolution: .mine)
+        case .merge(let patch):
+            return verdict(again, result: sides.shape.restamped(sides.shape.merged(theirs, with: patch), as: theirs), resolution: .mine)
         case .replace:
             let result = sides.mine.map { sides.shape.restamped($0, as: theirs) }
             return verdict(again, result: result, resolution: .mine)

@@ -13,7 +13,7 @@ struct ConflictSides {
     init(_ met: ConflictCase) {
         let shape = RepresentationShape(met.resource)
         let templates = ResourceTemplates(met.resource)
-        let match = templates.match(met.request.segments) ?? templates.matchAction(met.request.segments)
+        let match = templates.match(target: met.request.target) ?? templates.matchAction(met.request.segments)
         let write = FoldedWrite(
             sequence: 0, method: met.request.method, isItem: match?.isItem ?? (met.request.method != .post), id: nil,
             contentType: met.request.fields[.contentType], body: met.body, action: match?.action)
@@ -44,7 +44,7 @@ struct ConflictSides {
         if met.mayHaveApplied, showsMyChanges(theirs) { return true }
         switch effect {
         case .replace(let object), .create(let object): return shows(object, in: theirs)
-        case .merge(let patch): return isSame(theirs.merging(patch), as: theirs)
+        case .merge(let patch): return isSame(shape.merged(theirs, with: patch), as: theirs)
         case .patch:
             return mergedForMine.map { isSame($0.merged, as: theirs) } ?? false
         case .nothing, .become, .remove, .unknown: return false

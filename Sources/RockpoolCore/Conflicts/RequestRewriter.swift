@@ -32,7 +32,10 @@ struct RequestRewriter {
     /// express it. Nil when it would need the path of an item without an id.
     func writing(_ result: JSONValue, over theirs: JSONValue, state: ConflictCase.Theirs) -> Resend? {
         switch (request.method, JSONBodyType(request.fields[.contentType])) {
-        case (.patch, .mergePatch), (.patch, .json):
+        case (.patch, .otherJSON) where resource.profile == .jsonapi:
+            guard let patch = shape.patch(from: theirs, to: result) else { break }
+            return resend(request, body: enveloped(patch), over: state, carriesVersion: false)
+        case (.patch, .mergePatch), (.patch, .json), (.patch, .otherJSON):
             let reading = JSONBodyType(request.fields[.contentType]) == .mergePatch ? MergePatchComposition.Reading.merge : .shallow
             guard var patch = theirs.mergePatch(to: result, reading: reading) else { break }
             let version = version(of: state)
@@ -56,9 +59,9 @@ struct RequestRewriter {
     func putting(_ result: JSONValue, over theirs: ConflictCase.Theirs) -> Resend? {
         var head = request
         head.method = .put
-        if templates.match(request.segments)?.isItem == false {
+        if templates.match(target: request.target)?.isItem == false {
             guard let id = shape.idText(in: result), !id.isEmpty else { return nil }
-            head.target = ServerID(text: id).itemPath(below: request, templates: templates)
+            head.target = ServerID(text: id).itemTarget(below: request, templates: templates)
         }
         let version = version(of: theirs)
         var object = result
@@ -74,7 +77,7 @@ struct RequestRewriter {
 
     /// Returns a POST of a new entity to the collection; the upstream assigns its id. Nil where the collection is unknown.
     func creating(_ object: JSONValue?) -> Resend? {
-        guard let collection = templates.match(request.segments)?.collection else { return nil }
+        guard let collection = templates.match(target: request.target)?.listTarget else { return nil }
         var head = request
         head.method = .post
         head.target = collection
@@ -110,7 +113,8 @@ struct RequestRewriter {
     private func asJSON(_ head: RequestHead) -> RequestHead {
         var head = head
         switch JSONBodyType(head.fields[.contentType]) {
-        case _ where head.fields[.contentType] == nil, .mergePatch, .jsonPatch, .other: head.fields[.contentType] = "application/json"
+        case _ where head.fields[.contentType] == nil, .mergePatch, .jsonPatch, .other:
+            head.fields[.contentType] = resource.profile?.mediaType ?? "application/json"
         case .json, .otherJSON: break
         }
         return head

@@ -3,7 +3,7 @@
 enum JSONBodyType: Hashable {
     /// `application/json`; in a PATCH, an object of that type is a merge patch by convention.
     case json
-    /// Another `+json` type: a representation with unknown patch semantics.
+    /// Another `+json` type: a representation; in a PATCH, members of it.
     case otherJSON
     case mergePatch
     case jsonPatch
@@ -16,7 +16,8 @@ enum JSONBodyType: Hashable {
         case nil, "application/json", "text/json": self = .json
         case "application/merge-patch+json": self = .mergePatch
         case "application/json-patch+json": self = .jsonPatch
-        case let type?: self = type.hasSuffix("+json") ? .otherJSON : .other
+        // What is called a patch has rules of its own.
+        case let type?: self = type.hasSuffix("+json") && !type.contains("-patch") ? .otherJSON : .other
         }
     }
 }

@@ -6,7 +6,7 @@ package import HTTPTypes
 package struct Placement: Hashable, Sendable {
     /// The entity's path; for a create, the path under its local id.
     package var entity: String?
-    /// The path of its collection; nil where no resource is declared.
+    /// The name of its collection, `EntityMatch.name`; nil where no resource is declared.
     package var collection: String?
     /// The entity's id; nil where no resource is declared.
     package var entityID: String?
@@ -44,7 +44,7 @@ extension EntityMatch {
     /// Returns the collection and the id of an entity under names that a mapping does not change; nil where no resource is declared.
     package func names(_ alias: (_ collection: String, _ id: String) -> LocalID?) -> (collection: String?, id: String?) {
         guard resource != nil else { return (nil, nil) }
-        let collection = collection?.canonical(alias)
+        let collection = name?.canonical(alias)
         return (collection, id.map { id in collection.flatMap { alias($0, id)?.text } ?? id })
     }
 }

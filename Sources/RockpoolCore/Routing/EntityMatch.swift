@@ -6,16 +6,22 @@
 package struct EntityMatch: Hashable, Sendable {
     /// The declared resource; nil if the entity was guessed from the path.
     package var resource: Resource?
-    /// The path of the entity, `/v1/notes/17`, or of the collection, without query, trailing slash and action, under its canonical spelling.
+    /// The path of the entity, `/v1/notes/17`, or of the collection, without trailing slash and action, under its canonical spelling; with the
+    /// query where that names the entity, and without any other.
     package var path: String
-    /// The id of the path, percent-decoded, as representations have it; nil for a collection and for a guess.
+    /// The id of the path, percent-decoded, as representations have it; empty for a singleton, nil for a collection and for a guess.
     package var id: String?
     /// The segment after the id in a write: `publish` of `POST /v1/notes/17/publish`.
     package var action: String?
     /// True if the path is that of one item, not of a collection.
     package var isItem: Bool
-    /// The path of the collection, or of the collection that contains the item; nil for a guess.
+    /// The path of the collection, or of the collection that contains the item; nil for a guess and for a singleton.
     package var collection: String?
+    /// The name of that collection: its path, without a suffix and with keys as segments, so that the names of the entities below an item begin
+    /// with the item's. That of a singleton is its path; nil for a guess.
+    package var name: String?
+    /// The path below which the entities of the item are; nil if there are none.
+    package var stem: String?
 
     /// A match; without a resource it is a guess.
     package init(
@@ -27,11 +33,24 @@ package struct EntityMatch: Hashable, Sendable {
         self.action = action
         self.isItem = isItem
         self.collection = collection
+        name = collection
     }
 
     /// The entity of an undeclared write: the path of PUT, PATCH and DELETE is the item, that of POST the collection.
     static func guessed(method: String, segments: [Substring]) -> EntityMatch {
         EntityMatch(path: joined(segments), isItem: ["PUT", "PATCH", "DELETE"].contains(method))
+    }
+
+    /// The target of a request for the entity: its path, with the slash at the end that its resource declares.
+    package var target: String {
+        let template = isItem ? resource?.item : resource?.collection
+        return template?.hasSuffix("/") == true && !path.hasSuffix("/") ? path + "/" : path
+    }
+
+    /// The target of a request for its collection; nil where that is not known.
+    var listTarget: String? {
+        guard let collection else { return nil }
+        return resource?.collection.hasSuffix("/") == true && collection != "/" ? collection + "/" : collection
     }
 
     /// The path of consecutive segments of the same original path.
@@ -43,87 +62,177 @@ package struct EntityMatch: Hashable, Sendable {
 
 /// The path templates of one resource, split once.
 struct ResourceTemplates: Hashable, Sendable {
-    private let resource: Resource
-    private let collection: [Substring]
-    private let item: [Substring]
-    /// The position of `{id}` in `item`, else of the last parameter.
-    private let idPlace: Int?
+    let resource: Resource
+    /// nil for a singleton.
+    private let collection: PathTemplate?
+    private let item: PathTemplate
+    /// The places of the id's variables in `item`.
+    private let idPlaces: [Int]
+    /// The text that follows the id in the item's path and ends the collection's, too: `.json`.
+    private let suffix: Substring
 
     init(_ resource: Resource) {
         self.resource = resource
-        collection = resource.collection.canonicalEscapes[...].entitySegments
-        item = resource.item.map { $0.canonicalEscapes[...].entitySegments } ?? collection + ["{id}"]
-        idPlace = item.lastIndex(of: "{id}") ?? item.lastIndex(where: \.isParameter)
+        collection = resource.isSingleton ? nil : PathTemplate(resource.collection)
+        item = PathTemplate(resource.item ?? resource.collection + "/{id}")
+        idPlaces = resource.isSingleton ? [] : Self.idPlaces(item, collection?.variables ?? [])
+        let after = item.segments.last.flatMap { $0.names.isEmpty || $0.isKey ? nil : $0.literals.last } ?? ""
+        let isShared = !after.isEmpty && collection?.segments.last?.literals.last?.hasSuffix(after) == true
+        suffix = isShared ? after : ""
     }
+
+    /// The places of the variables that make up an item's id: of those that its collection does not have `{id}`, else all; else the last one.
+    static func idPlaces(_ item: PathTemplate, _ above: [String]) -> [Int] {
+        let own = item.variables.indices.filter { !above.contains(item.variables[$0]) }
+        if let place = own.last(where: { item.variables[$0] == "id" }) { return [place] }
+        return own.isEmpty ? item.variables.indices.suffix(1).map(\.self) : own
+    }
+
+    /// True if the query, not the path, names an item.
+    var isOfRows: Bool { item.row != nil }
 
     /// Matches a whole path. The collection has precedence: if both templates match, the literal one is meant.
-    func match(_ path: [Substring]) -> EntityMatch? {
-        if Self.fits(path, template: collection) {
-            let joined = EntityMatch.joined(path)
-            return EntityMatch(resource: resource, path: joined, isItem: false, collection: joined)
+    /// - Parameter query: names the row of a write; nil for a read, which lists rows.
+    func match(_ path: [Substring], query: Substring? = nil) -> EntityMatch? {
+        if isOfRows, let query, let values = item.values(of: path, query: query) {
+            return itemMatch(path[...], values: values, action: nil)
         }
-        return Self.fits(path, template: item) ? itemMatch(path[...], action: nil) : nil
+        if let collection, let values = collection.values(of: path) {
+            let joined = EntityMatch.joined(path)
+            var match = EntityMatch(resource: resource, path: joined, isItem: false, collection: joined)
+            match.name = name(of: collection, values, path: joined)
+            return match
+        }
+        return isOfRows ? nil : item.values(of: path).map { itemMatch(path[...], values: $0, action: nil) }
     }
 
-    /// Matches an item's path followed by one more segment.
+    /// Matches the target of a request, or of a reference to an item.
+    func match(target: String) -> EntityMatch? {
+        let path = target.prefix { $0 != "?" }
+        let query = path.endIndex < target.endIndex ? target[path.endIndex...].dropFirst() : nil
+        return match(path.pathSegments.withoutTrailingSlash, query: query)
+    }
+
+    /// Matches an item's path followed by one more segment; a suffix of items may be there, or at the end of that segment.
     func matchAction(_ path: [Substring]) -> EntityMatch? {
-        guard let action = path.last, Self.fits(path.dropLast(), template: item) else { return nil }
-        return itemMatch(path.dropLast(), action: String(action))
+        guard let action = path.last, !isOfRows else { return nil }
+        if let values = item.values(of: path.dropLast()) { return itemMatch(path.dropLast(), values: values, action: String(action)) }
+        guard !suffix.isEmpty, let id = path.dropLast().last else { return nil }
+        let values = item.values(of: Array(path.dropLast(2)) + [Substring(id + suffix)])
+        let name = action.hasSuffix(suffix) ? action.dropLast(suffix.count) : action
+        return values.map { itemMatch(path.dropLast(), values: $0, action: String(name)) }
     }
 
-    /// The path of the item with this percent-encoded id. Other parameters take the values of those of the same name in `path`, a path of
+    /// The target of the item with this id, percent-encoded. Other variables have the values of those of the same name in `path`, a path of
     /// the collection; nil if one of them has no value there.
-    func itemPath(id: String, in path: [Substring]) -> String? {
-        let isOfCollection = Self.fits(path, template: collection)
-        var segments: [Substring] = []
-        for (index, segment) in item.enumerated() {
-            if index == idPlace {
-                segments.append(id[...])
-            } else if !segment.isParameter {
-                segments.append(segment)
-            } else if isOfCollection, let place = collection.firstIndex(of: segment) {
-                segments.append(path[place])
+    func itemTarget(id: ServerID, in path: [Substring]) -> String? {
+        let above = collection?.values(of: path)
+        let ids = idPlaces.count == 1 ? [id.text] : id.text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        guard ids.count == idPlaces.count else { return nil }
+        var values: [String] = []
+        for (index, name) in item.variables.enumerated() {
+            if let place = idPlaces.firstIndex(of: index) {
+                let key = isQuoted(index) ? ids[place].replacing("'", with: "''") : ids[place]
+                values.append(ServerID(text: key).percentEncoded)
+            } else if let above, let place = collection?.variables.firstIndex(of: name) {
+                values.append(String(above[place]))
             } else {
                 return nil
             }
         }
-        return "/" + segments.joined(separator: "/")
+        return item.target(values)
     }
 
-    private func itemMatch(_ path: ArraySlice<Substring>, action: String?) -> EntityMatch {
-        EntityMatch(
-            resource: resource, path: EntityMatch.joined(path),
-            id: idPlace.map { path[$0].percentDecoded ?? String(path[$0]) }, action: action, isItem: true,
-            collection: collectionPath(of: path))
+    // MARK: parts of a match
+
+    private func itemMatch(_ path: ArraySlice<Substring>, values: [Substring], action: String?) -> EntityMatch {
+        let target = suffix.isEmpty && !isOfRows ? EntityMatch.joined(path) : withoutSlash(item.target(values))
+        let ids = idPlaces.map { place in
+            let text = values[place].keyText(isKey: isKey(place))
+            return isQuoted(place) ? text.replacing("''", with: "'") : text
+        }
+        let collectionPath = collectionPath(of: values)
+        var match = EntityMatch(
+            resource: resource, path: target, id: ids.joined(separator: ","), action: action, isItem: true,
+            collection: resource.isSingleton ? nil : collectionPath)
+        if resource.isSingleton {
+            match.name = withoutSlash(target)
+            match.stem = match.name
+        } else if let collection, let above = valuesAbove(values), let collectionPath {
+            match.name = name(of: collection, above, path: collectionPath)
+            match.stem = isOfRows ? nil : String(target.dropLast(suffix.count))
+        }
+        return match
     }
 
-    /// The collection template with the parameter values of an item's path; nil if the item template lacks one of the parameters.
-    private func collectionPath(of path: ArraySlice<Substring>) -> String? {
-        var segments: [Substring] = []
-        for segment in collection {
-            guard segment.isParameter else {
-                segments.append(segment)
+    /// The values of the collection's variables, by an item's; nil if the item template lacks one of them.
+    private func valuesAbove(_ values: [Substring]) -> [Substring]? {
+        var above: [Substring] = []
+        for name in collection?.variables ?? [] {
+            guard let place = item.variables.firstIndex(of: name), !idPlaces.contains(place) else { return nil }
+            above.append(values[place])
+        }
+        return above
+    }
+
+    private func collectionPath(of values: [Substring]) -> String? {
+        guard let collection, let above = valuesAbove(values) else { return nil }
+        return withoutSlash(collection.target(above))
+    }
+
+    private func name(of collection: PathTemplate, _ values: [Substring], path: String) -> String {
+        guard !suffix.isEmpty || collection.segments.contains(where: \.isKey) else { return path }
+        var (rest, name) = (values[...], "")
+        for segment in collection.segments {
+            guard segment.isKey else {
+                name += "/" + segment.filled(from: &rest)
                 continue
             }
-            guard let place = item.firstIndex(of: segment), place != idPlace else { return nil }
-            segments.append(path[path.startIndex + place])
+            let ids = segment.names.map { _ in (rest.popFirst() ?? "").keyText(isKey: true) }
+            name += "/" + segment.literals[0].prefix { $0 != "(" } + "/" + ServerID(text: ids.joined(separator: ",")).percentEncoded
         }
-        return "/" + segments.joined(separator: "/")
+        return name.hasSuffix(suffix) ? String(name.dropLast(suffix.count)) : name
     }
 
-    private static func fits(_ path: some Collection<Substring>, template: [Substring]) -> Bool {
-        path.count == template.count && zip(path, template).allSatisfy { $1.isParameter ? !$0.isEmpty : $0 == $1 }
+    private func withoutSlash(_ path: String) -> String { path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path }
+
+    private func isKey(_ variable: Int) -> Bool { text(of: variable)?.isKey == true }
+
+    /// True if the template itself quotes the variable.
+    private func isQuoted(_ variable: Int) -> Bool { text(of: variable)?.literals.first?.hasSuffix("'") == true }
+
+    /// The segment or the value of the parameter that has a variable.
+    private func text(of variable: Int) -> TemplateText? {
+        var before = 0
+        for text in item.segments + [item.row?.value].compactMap(\.self) {
+            before += text.names.count
+            if variable < before { return text }
+        }
+        return nil
     }
 }
 
-extension Substring {
-    fileprivate var isParameter: Bool { utf8.first == UInt8(ascii: "{") && utf8.last == UInt8(ascii: "}") }
+extension Resource {
+    /// True if it is one item without a collection: `/me`.
+    package var isSingleton: Bool { collection.isEmpty }
 
-    /// The segments of a path; a trailing slash is ignored.
-    fileprivate var entitySegments: [Substring] { pathSegments.withoutTrailingSlash }
-}
+    /// True if the query, not the path, names its items.
+    package var namesRows: Bool { rowEquality != nil }
 
-extension [Substring] {
-    /// The segments without the empty one that a trailing slash produces.
-    var withoutTrailingSlash: [Substring] { last?.isEmpty == true ? dropLast() : self }
+    /// What names it in reports and stores: the path of its collection, or of the singleton.
+    package var label: String { isSingleton ? item ?? "" : collection }
+
+    /// The members of an item that make up its id: `id`; for an item whose path has several variables of its own, those members.
+    var idPlaces: [JSONPointer] {
+        guard let item, !isSingleton, !item.contains("{id}") || collection.contains("{id}") else {
+            return [JSONPointer(id) ?? JSONPointer(tokens: ["id"])]
+        }
+        let template = PathTemplate(item)
+        let places = ResourceTemplates.idPlaces(template, PathTemplate(collection).variables)
+        guard places.count > 1 else { return [JSONPointer(id) ?? JSONPointer(tokens: ["id"])] }
+        return places.map { JSONPointer(tokens: [template.variables[$0]]) }
+    }
+
+    /// What stands before a value in a query that selects rows by equality, `eq.`; nil unless the query names items.
+    var rowEquality: String? { item.flatMap { $0.contains("?") ? PathTemplate($0).row?.equality : nil } }
 }

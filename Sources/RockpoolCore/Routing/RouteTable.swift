@@ -61,7 +61,7 @@ package struct RouteTable: Sendable {
             && QueueObstacle.of(request)?.isFinal != true
         let isWrite = !request.method.isSafe && (isWrite || !asks)
         return RoutePlan(
-            upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path.plain, isWrite: isWrite),
+            upstream: declared.upstream, route: route, entity: declared.entity(request, path: path.plain, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] },
             strategy: isLogout ? .networkOnly : route?.strategy ?? git?.strategy ?? .cacheFirst,
             policy: git == nil ? declared.upstream.policy : .offlineFirst,
@@ -125,6 +125,8 @@ private struct CompiledUpstream: Sendable {
     /// The patterns of paths as a lenient server may read them; empty if no route forbids anything.
     private let lenientPatterns: [PathPattern]
     private let resources: [ResourceTemplates]
+    /// True if the query names the items of a resource.
+    private let namesRows: Bool
     /// True if a route of it has `on_refused: hold`.
     let holdsRefused: Bool
 
@@ -132,7 +134,10 @@ private struct CompiledUpstream: Sendable {
         self.upstream = upstream
         patterns = upstream.routes.map { PathPattern($0.match) }
         lenientPatterns = upstream.routes.contains(where: \.forbids) ? upstream.routes.map { PathPattern($0.match, isLenient: true) } : []
-        resources = upstream.resources.map(ResourceTemplates.init)
+        // What has one path only is meant by it: `/users/me` beside `/users/{id}`.
+        let (single, several) = (upstream.resources.filter(\.isSingleton), upstream.resources.filter { !$0.isSingleton })
+        resources = (single + several).map(ResourceTemplates.init)
+        namesRows = resources.contains(where: \.isOfRows)
         holdsRefused = upstream.routes.contains { $0.onRefused == .hold }
     }
 
@@ -148,11 +153,12 @@ private struct CompiledUpstream: Sendable {
     }
 
     /// Matches a whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.
-    func entity(method: String, path: [Substring], isWrite: Bool) -> EntityMatch? {
+    func entity(_ request: RequestHead, path: [Substring], isWrite: Bool) -> EntityMatch? {
         let path = path.withoutTrailingSlash
-        if let match = resources.firstMatch({ $0.match(path) }) { return match }
+        let query = namesRows && isWrite && request.method != .post ? request.query : nil
+        if let match = resources.firstMatch({ $0.match(path, query: query) }) { return match }
         guard isWrite else { return nil }
-        return resources.firstMatch { $0.matchAction(path) } ?? .guessed(method: method, segments: path)
+        return resources.firstMatch { $0.matchAction(path) } ?? .guessed(method: request.method.rawValue, segments: path)
     }
 }
 

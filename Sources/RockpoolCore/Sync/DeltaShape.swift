@@ -28,7 +28,7 @@ package struct DeltaShape: Hashable, Sendable {
     /// Uses the since-pull where the API has one, otherwise its list by `delta`. Nil when the resource has neither, or is nested below a
     /// parent whose id is unknown.
     package init?(_ resource: Resource) {
-        guard !resource.collection.contains("{"), resource.path(of: "").contains("{") == false else { return nil }
+        guard !resource.isSingleton, !resource.collection.contains("{"), resource.path(of: "").contains("{") == false else { return nil }
         let (delta, sync) = (resource.delta, resource.sync)
         if let sync, let pull = sync.pull {
             template = DeltaTemplate(pull)

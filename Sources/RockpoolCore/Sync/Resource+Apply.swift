@@ -11,7 +11,7 @@ extension Resource {
     package func collection(
         _ body: JSONValue, fields: HTTPFields, applying changes: [DeltaChange], isFull: Bool, keeping kept: Set<String> = []
     ) -> JSONValue? {
-        let place = JSONPointer.place(items)
+        let (place, shape) = (JSONPointer.place(items), RepresentationShape(self))
         guard !Self.isPage(body, fields: fields), let elements = place.get(in: body)?.array, let known = identified(elements) else {
             return nil
         }
@@ -20,7 +20,7 @@ extension Resource {
         let present: (String, JSONValue?) -> JSONValue? = { id, element in
             if let element, kept.contains(id) { return element }
             switch after[id] {
-            case .upsert(_, _, let representation): return representation
+            case .upsert(_, _, let representation): return shape.asElement(representation, in: element)
             case .removal: return nil
             case nil: return isFull ? nil : element
             }
@@ -45,8 +45,9 @@ extension Resource {
 
     /// True if every id in the body of the collection, or of an item, is a number; nil where none is shown.
     package func idsAreNumbers(in body: JSONValue) -> Bool? {
-        let objects = JSONPointer.place(items).get(in: body)?.array ?? [JSONPointer.place(envelope).get(in: body) ?? body]
-        let ids = objects.compactMap { JSONPointer.place(id).get(in: $0) }
+        let shape = RepresentationShape(self)
+        let objects = shape.items.get(in: body)?.array?.map(shape.listed) ?? [shape.unwrapped(body)]
+        let ids = objects.compactMap { shape.id.get(in: $0) }
         return ids.isEmpty ? nil : ids.allSatisfy { if case .number = $0 { true } else { false } }
     }
 
@@ -55,41 +56,48 @@ extension Resource {
     /// - Returns: nil when the cached body does not match this resource's description, or has members that the new object lacks: lists
     ///   often contain summaries, and a summary must not replace the full object.
     package func item(_ body: JSONValue, replacedBy representation: JSONValue) -> JSONValue? {
-        let place = JSONPointer.place(envelope)
-        guard let old = place.get(in: body)?.object, let new = representation.object, old.names.allSatisfy({ new[$0] != nil }) else {
+        let shape = RepresentationShape(self)
+        guard let old = shape.opened(body)?.object, let new = representation.object, old.names.allSatisfy({ new[$0] != nil }) else {
             return nil
         }
-        var result = body
-        return place.set(representation, in: &result) ? result : nil
+        return shape.closed(representation, in: body)
     }
 
     /// Returns the object in an item's body; nil when there is none.
     package func object(in body: JSONValue) -> JSONValue? {
-        JSONPointer.place(envelope).get(in: body)?.object.map { .object($0) }
+        RepresentationShape(self).opened(body)?.object.map { .object($0) }
     }
 
     /// Returns the element with this id in a collection's body; nil when there is none.
     package func element(_ id: String, in body: JSONValue) -> JSONValue? {
         guard let elements = JSONPointer.place(items).get(in: body)?.array else { return nil }
-        return identified(elements)?.first { $0.id == id }?.element
+        return identified(elements)?.first { $0.id == id }.map { RepresentationShape(self).listed($0.element) }
     }
 
     /// Returns an item's body with this object.
     package func body(of object: JSONValue) -> JSONValue {
-        var body = JSONValue.object(JSONObject())
-        return JSONPointer.place(envelope).set(object, in: &body) ? body : object
+        RepresentationShape(self).closed(object, in: nil)
     }
 
-    /// Returns the path of one entity.
+    /// Returns the path of one entity, with the query where that names it.
     package func path(of id: String) -> String {
         (item ?? collection + "/{id}").replacing("{id}", with: DeltaTemplate.encoded(id))
     }
 
+    /// Returns the name of one entity, as its writes have it.
+    package func entityName(of id: String) -> String {
+        let match = ResourceTemplates(self).match(target: path(of: id))
+        return match?.name.map { "\($0)/\(id)" } ?? path(of: id)
+    }
+
+    /// What the paths of its entities begin with.
+    package var itemPrefix: String { String((item ?? collection + "/").prefix { $0 != "{" && $0 != "?" }) }
+
     private func identified(_ elements: [JSONValue]) -> [(id: String, element: JSONValue)]? {
-        let place = JSONPointer.place(id)
+        let shape = RepresentationShape(self)
         var all: [(String, JSONValue)] = []
         for element in elements {
-            guard let id = place.get(in: element)?.identifier else { return nil }
+            guard let id = shape.idText(in: shape.listed(element)) else { return nil }
             all.append((id, element))
         }
         return all

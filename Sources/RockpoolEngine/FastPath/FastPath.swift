@@ -133,7 +133,7 @@ package final class FastPath: Sendable {
     /// True if a read must include a write that the copy lacks.
     private func isOverlaid(_ plan: RoutePlan, target: String, over entry: CacheEntry) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
-        guard let collection = plan.entity?.collection else { return overlay.files.covers(upstream: upstream, path: FilePath(target)) }
+        guard let collection = plan.entity?.name else { return overlay.files.covers(upstream: upstream, path: FilePath(target)) }
         let alias = { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
         return overlay.concerns(entry.response.includesWritesUntil, upstream: upstream, collection: collection.canonical(alias))
     }

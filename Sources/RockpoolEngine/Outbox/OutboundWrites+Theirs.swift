@@ -57,11 +57,11 @@ extension OutboundWrites {
     /// Returns the path of the entity in conflict: the operation's own path or, for a refused create, the path that the refusal names.
     func entityPath(of operation: QueuedWrite, bare: ReplayRequest) -> String? {
         guard bare.head.method == .post, let entity = active.routes.plan(for: bare.head).entity, !entity.isItem else {
-            return active.routes.plan(for: bare.head).entity?.path ?? bare.head.path
+            return active.routes.plan(for: bare.head).entity?.target ?? bare.head.path
         }
         guard let refusal = operation.result else { return nil }
         return ServerID.inAnswer(refusal.head, json: try? JSONValue.parse(refusal.body), to: bare.head, resource: bare.resource)
-            .flatMap { try? RequestHead(url: $0.url).path }
+            .flatMap { try? RequestHead(url: $0.url).target }
     }
 }
 

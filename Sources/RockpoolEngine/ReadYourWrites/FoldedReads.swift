@@ -40,6 +40,8 @@ final class FoldedReads: Sendable {
         let isDirty: Bool
         /// The number of writes in it that are not delivered.
         let openCount: Int
+        /// The number of items more than the server's representation has.
+        var growth = 0
     }
 
     private struct Kept {

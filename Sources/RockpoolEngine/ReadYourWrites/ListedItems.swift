@@ -18,7 +18,9 @@ struct ListedItems: Sendable {
     func reply(_ found: ListedItem, of resource: Resource, after trace: Trace) -> (Reply, Trace) {
         let (stored, now) = (found.list.response, now())
         let freshness = Freshness.of(stored, now: now)
-        var head = ResponseHead(status: 200, fields: [.contentType: "application/json", .rockpoolListed: "1"])
+        // A list has the type of its items.
+        let type = stored.head.fields[.contentType] ?? "application/json"
+        var head = ResponseHead(status: 200, fields: [.contentType: type, .rockpoolListed: "1"])
         head.fields[.date] = stored.head.fields[.date]
         head.fields[.age] = String(max(0, freshness.age.seconds))
         if stored.isDirty { head.fields[.rockpoolDirty] = "1" }

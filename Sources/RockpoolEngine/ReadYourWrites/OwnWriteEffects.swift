@@ -102,7 +102,8 @@ final class OwnWriteEffects: Sendable {
         let listURLs = OrderedSet(effects.flatMap(\.places.lists))
         for url in listURLs { lists[url] = try await copies(of: url) }
         var members: [String] = []
-        let trees = listURLs.filter { first.places.isCollectionWide && !$0.hasSuffix("/") }.map { $0 + "/" } + first.places.trees
+        let trees =
+            listURLs.filter { first.places.isCollectionWide && !$0.hasSuffix("/") }.map { $0 + "/" } + effects.flatMap(\.places.trees)
         for tree in trees {
             members += try await cache.urls(prefix: tree, in: .own(first.partition)) + cache.urls(prefix: tree, in: .shared)
         }
@@ -113,7 +114,7 @@ final class OwnWriteEffects: Sendable {
         guard let resource = first.write.entity?.resource else {
             return try await replaceUndeclared(first.write, copies: items[first.write.request.url] ?? [], by: first.writer)
         }
-        if first.places.isCollectionWide, first.write.request.method == .delete {
+        if first.places.isCollectionWide && first.write.request.method == .delete || effects.contains(where: { $0.places.deleted != nil }) {
             for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, by: first.writer) }
         }
         try await workIn(effects, resource: resource, items: items, lists: listURLs.flatMap { lists[$0] ?? [] }, writer: first.writer)
@@ -175,9 +176,13 @@ final class OwnWriteEffects: Sendable {
             }
             try await fold(changes.map(\.folded), into: list, body: body, resource: resource, by: writer)
         }
+        // A list has the type of its items.
+        let type = lists.lazy.compactMap { $0.response.head.fields[.contentType] }.first { MediaType.isJSON([.contentType: $0]) }
         try await withThrowingTaskGroup { [bases] group in
             for change in changes {
-                group.addTask { try await self.workIn(change, base: change.folded.id.flatMap { bases[$0] }, resource: resource) }
+                group.addTask {
+                    try await self.workIn(change, base: change.folded.id.flatMap { bases[$0] }, type: type, resource: resource)
+                }
             }
             try await group.waitForAll()
         }
@@ -191,8 +196,10 @@ final class OwnWriteEffects: Sendable {
         let copy: CacheEntry?
     }
 
-    /// - Parameter listed: the item as a list shows it; nil if none does.
-    private func workIn(_ change: Change, base listed: JSONValue?, resource: Resource) async throws {
+    /// - Parameters:
+    ///   - listed: the item as a list shows it; nil if none does.
+    ///   - type: the media type of lists; nil without one.
+    private func workIn(_ change: Change, base listed: JSONValue?, type: String?, resource: Resource) async throws {
         guard let url = change.effect.places.item else { return }
         let (write, writer, copy) = (change.effect.write, change.effect.writer, change.copy)
         let base: JSONValue?
@@ -204,7 +211,8 @@ final class OwnWriteEffects: Sendable {
             if write.answerValue == value, !write.answer.isNotStored, let body = write.answerBody {
                 try await store(body, from: .answer, at: url, after: write, over: copy, by: writer)
             } else {
-                try await store(value.serialized(), from: isListed ? .list : .fold, at: url, after: write, over: copy, by: writer)
+                try await store(
+                    value.serialized(), from: isListed ? .list(type) : .fold(type), at: url, after: write, over: copy, by: writer)
             }
         case .deleted: try await storeAbsence(of: url, by: writer)
         case .unchanged, .dirty: break
@@ -217,20 +225,22 @@ final class OwnWriteEffects: Sendable {
         guard list.response.head.status == 200, !list.response.isDirty else { return }
         let query = list.key.url.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
         var value = CollectionFold.fold(body, query: query, with: writes, resource: resource)
-        var isIncluded = true
+        var (isIncluded, growth) = (true, value.growth)
         if value.isDirty {
             // Those that can be folded in are: the list counts as older than the write only if the last one cannot.
             value.value = body
+            growth = 0
             var hasChanged = false
             for write in writes {
                 let next = CollectionFold.fold(value.value, query: query, with: [write], resource: resource)
                 isIncluded = !next.isDirty
-                if isIncluded { (value.value, hasChanged) = (next.value, true) }
+                if isIncluded { (value.value, hasChanged, growth) = (next.value, true, growth + next.growth) }
             }
             guard hasChanged else { return }
         }
         var response = list.response
         response.head.fields = response.head.fields.ofComputedBody
+        response.head.fields.countItems(growth)
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: isIncluded)
         response.isInvalidated = true
         try await put(value.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
@@ -264,10 +274,10 @@ final class OwnWriteEffects: Sendable {
     /// What the representation of a write was made from.
     private enum Source {
         case answer
-        /// The element of a list, which may lack members.
-        case list
-        /// The stored representation, or the write's own.
-        case fold
+        /// The element of a list, which may lack members; with the list's media type.
+        case list(String?)
+        /// The stored representation, or the write's own; with the media type of lists.
+        case fold(String?)
         /// The content of a PUT as it was sent.
         case upload
     }
@@ -281,11 +291,14 @@ final class OwnWriteEffects: Sendable {
         case .answer:
             fields[.contentType] = write.answer.fields[.contentType]
             fields[.contentLanguage] = write.answer.fields[.contentLanguage]
-        case .list:
-            fields[.contentType] = "application/json"
+        case .list(let type):
+            fields[.contentType] = type ?? "application/json"
             fields[.rockpoolListed] = "1"
-        case .fold where copy == nil || write.request.method == .put:
-            fields[.contentType] = write.request.fields[.contentType] ?? fields[.contentType]
+        case .fold(let type) where copy == nil || write.request.method == .put:
+            let (sent, known) = (write.request.fields[.contentType], fields[.contentType] ?? type)
+            // The API's own JSON type stands for that of a request.
+            let isKnown = known.map { MediaType.isJSON([.contentType: $0]) } == true && MediaType.isJSON(write.request.fields)
+            fields[.contentType] = isKnown ? known : sent ?? known
         case .fold: break
         case .upload: fields.describe(write.request.fields.ofWrittenContent)
         }

@@ -6,7 +6,7 @@ import RockpoolCore
 struct OwnWritePlaces {
     /// The item that the write created; nil for another write.
     let created: ServerMapping?
-    /// The URL under which the item is read; nil for a write to a collection that created none.
+    /// The URL under which the item is read; nil for a write to a collection that created none, and for a row, which is read as a list.
     let item: String?
     /// Every spelling of the item's URL.
     let items: [String]
@@ -18,6 +18,8 @@ struct OwnWritePlaces {
     let others: [String]
     /// Prefixes of URLs, each ending in a slash, whose copies are no longer what their validators name.
     let trees: [String]
+    /// The prefix of the URLs of what was deleted with its item; nil for any other write.
+    let deleted: String?
     /// The write, if it is one to an undeclared path; those that list a declared resource are known.
     private let undeclared: RequestHead?
 
@@ -33,15 +35,20 @@ struct OwnWritePlaces {
             let copied = replaced?.targets.map { origin + $0 } ?? []
             others = [created?.url, Invalidation.uploadedObject(of: request)].compactMap(\.self) + copied
             trees = copied.filter { $0.hasSuffix("/") }
+            deleted = nil
             undeclared = request
             return
         }
-        (trees, undeclared) = ([], nil)
-        if let created {
+        undeclared = nil
+        let isGone = request.method == .delete && entity.action == nil && [.applied, .absent].contains(write.outcome)
+        deleted = isGone ? entity.stem.map { origin + $0 + "/" } : nil
+        trees = [deleted].compactMap(\.self)
+        if entity.resource?.namesRows == true {
+            item = nil
+        } else if let created {
             item = created.url
         } else if entity.isItem {
-            let end = entity.resource?.item?.hasSuffix("/") == true && !entity.path.hasSuffix("/") ? "/" : ""
-            item = entity.action == nil ? origin + request.path : origin + entity.path + end
+            item = entity.action == nil ? origin + request.path : origin + entity.target
         } else {
             item = nil
         }

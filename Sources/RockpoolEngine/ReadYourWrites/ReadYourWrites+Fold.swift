@@ -36,14 +36,27 @@ extension ReadYourWrites {
             upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal)
     }
 
+    /// Returns the reply to a request for what is below an item that its client has deleted; nil for any other request.
+    func missing(below context: RequestContext) -> Problem? {
+        guard let upstream = context.plan.upstream?.name, let name = context.plan.entity?.name else { return nil }
+        let known = name.canonical { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
+        guard let item = overlay.deletions.item(above: known, upstream: upstream, principal: context.identity.principal) else { return nil }
+        return Problem(.notFound, detail: "\(context.original.path) is below \(item), which was deleted; its upstream does not know yet")
+    }
+
     /// Answers a read. Queued writes of the client about the same entity are merged into the response.
     func read(_ context: inout RequestContext) async -> Reply {
         var reply: Reply
         // Of a fleet's other nodes, nothing older than this is left out.
         try? await data.catchUp(ifOlderThan: .seconds(2))
-        if let view = view(of: context) {
+        if let problem = missing(below: context) {
+            reply = Reply(problem, context.trace)
+            reply.head.fields[.rockpoolState] = "pending-delete"
+        } else if let view = view(of: context) {
             reply = await readFolded(in: view, for: &context)
             noteTrouble(of: view, in: &reply.head)
+        } else if context.namesUnmapped, let empty = await emptyList(for: context) {
+            reply = empty
         } else if context.namesUnmapped {
             reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
         } else if let file = await FileReads(ownWrites: self).read(&context) {
@@ -59,6 +72,18 @@ extension ReadYourWrites {
             reply.head.fields[.contentLocation] = context.request.url
         }
         return reply
+    }
+
+    /// Returns the empty list below an item that is created but not sent yet; nil for any other read, and below what was given up.
+    private func emptyList(for context: RequestContext) async -> Reply? {
+        guard let view = place(of: context), view.entityID == nil else { return nil }
+        for named in LocalIDScan.references(head: context.request, body: []) where (try? await data.isGivenUp(named.id)) != false {
+            return nil
+        }
+        let type = await mediaType(for: context)
+        let head = ResponseHead(status: 200, fields: [.contentType: type, .cacheControl: "no-store", .rockpoolState: "pending"])
+        let body = ByteBuffer(bytes: view.resource.emptyCollection.serialized())
+        return context.conditional(Reply(head: head, body: .bytes(body), trace: context.trace))
     }
 
     func readFolded(in view: OverlayScope, for context: inout RequestContext) async -> Reply {
@@ -95,15 +120,18 @@ extension ReadYourWrites {
         guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         if view.entityID != nil {
             let outcome = ItemFold.fold(base.value, with: writes, resource: view.resource)
+            if base.reply?.head.status != 200 { base.type = await mediaType(for: context) }
             return item(outcome, in: view, base: base, writes: writes, for: context)
         }
         guard let value = base.value else { return unfolded(base, for: context) }
         let fold = CollectionFold.fold(value, query: view.key(for: context).query, with: writes, resource: view.resource)
         guard let last = fold.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
-        let representation = FoldedReads.Representation(fold.value, last: last, isDirty: fold.isDirty, writes: writes)
+        var representation = FoldedReads.Representation(fold.value, last: last, isDirty: fold.isDirty, writes: writes)
+        representation.growth = fold.growth
         if let kept { folded.keep(representation, of: kept.key, at: version, over: kept.base) }
         if writes.count >= FreedMemory.manyWrites { FreedMemory.process.muchWasFreed() }
-        return shown(representation, over: base.reply, for: context)
+        let type = base.reply?.head.status == 200 ? nil : await mediaType(for: context)
+        return shown(representation, over: base.reply, type: type, for: context)
     }
 
     /// Names in the reply to a read the write of the item that is dead, in conflict or uncertain, and where its status is.
@@ -144,6 +172,8 @@ extension ReadYourWrites {
         var reply: Reply?
         /// When the request was sent that the server answered with 404 or 410; nil without such a response.
         var absentSince: Timestamp?
+        /// The media type of a representation that is made here; nil for that of the reply.
+        var type: String?
     }
 
     private func serverState(from reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
@@ -239,11 +269,11 @@ extension ReadYourWrites {
         case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(for: context)
         case .present(let value, let last, _):
             let representation = FoldedReads.Representation(versioned(value, last), last: last, isDirty: false, writes: writes)
-            return shown(representation, over: base.reply, for: context)
+            return shown(representation, over: base.reply, type: base.type, for: context)
         case .dirty(let value, let last, _):
             guard let value = value ?? base.value else { return unfolded(base, for: context) }
             let representation = FoldedReads.Representation(value, last: last, isDirty: true, writes: writes)
-            return shown(representation, over: base.reply, for: context)
+            return shown(representation, over: base.reply, type: base.type, for: context)
         case .deleted:
             var reply = Reply(
                 Problem(.notFound, detail: "\(context.original.path) was deleted; its upstream does not know yet"), context.trace)
@@ -252,12 +282,15 @@ extension ReadYourWrites {
         }
     }
 
-    private func shown(_ representation: FoldedReads.Representation, over base: Reply?, for context: RequestContext) -> Reply {
+    private func shown(
+        _ representation: FoldedReads.Representation, over base: Reply?, type: String? = nil, for context: RequestContext
+    ) -> Reply {
         var head = base.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
         let etag = base?.representationTag
         let ofOtherBody = [HTTPField.Name.lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .age]
         for name in ofOtherBody + HTTPField.Name.digests { head.fields[name] = nil }
-        head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
+        head.fields[.contentType] = head.fields[.contentType] ?? type ?? "application/json"
+        head.fields.countItems(representation.growth)
         head.fields[.eTag] = LocalETag(sequence: representation.last, base: etag).fieldValue
         if representation.openCount > 0 {
             head.fields[.rockpoolState] = "pending"

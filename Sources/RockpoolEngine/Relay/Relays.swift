@@ -69,7 +69,7 @@ package final class Relays: Sendable {
     private func isOverlaid(_ plan: RoutePlan, at target: String) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
         return overlay.files.covers(upstream: upstream, path: FilePath(target))
-            || plan.entity?.collection.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
+            || plan.entity?.name.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
     }
 
     private static func hash(_ head: Span<UInt8>, _ listener: String) -> Int {

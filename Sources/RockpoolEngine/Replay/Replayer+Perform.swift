@@ -131,7 +131,7 @@ extension Replayer {
         let identity = credentials.identity(of: head, rule: upstream.identity)
         await effects.note(
             write, by: Viewer(partition: identity.partition, program: operation.viewer), sentAt: sending.sentAt ?? now())
-        if operation.state == .delivered { await notifier.learnReply(result, to: operation) }
+        if operation.state == .delivered { await notifier.learnReply(write, to: operation) }
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)
         }

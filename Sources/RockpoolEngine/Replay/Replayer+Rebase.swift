@@ -143,6 +143,6 @@ extension ActiveConfiguration {
     /// Returns the path of the declared entity on which a request acts; nil if it is no action.
     fileprivate func entityPath(of outgoing: OutboundWrite) -> String? {
         guard let entity = routes.plan(for: outgoing.head).entity, entity.resource != nil, entity.action != nil else { return nil }
-        return entity.path
+        return entity.target
     }
 }

@@ -64,7 +64,7 @@ struct PullApplication {
             changes += missing.map { .removal(id: $0) }
             applied.gone += missing
         }
-        let held = changes.filter { writes[resource.path(of: $0.id)] != nil }
+        let held = changes.filter { writes[resource.entityName(of: $0.id)] != nil }
         applied.withheld = Dictionary(held.map { ($0.id, $0) }) { _, last in last }
         applied.conflicts = try await conflicts(held, writes: writes)
         let byPath = Dictionary(changes.filter { applied.withheld[$0.id] == nil }.map { (resource.path(of: $0.id), $0) }) { _, last in last
@@ -233,9 +233,10 @@ struct PullApplication {
         for change in held.prefix(Self.lookLimit) {
             let path = resource.path(of: change.id)
             // Later writes of the entity build on the result of the first.
-            guard let write = writes[path]?.first else { continue }
+            let entity = resource.entityName(of: change.id)
+            guard let write = writes[entity]?.first else { continue }
             let (theirs, etag) = try await look(at: change, path: path)
-            if let etag, etag == (try await data.ownETag(upstream: upstream.name, entity: path)) { continue }
+            if let etag, etag == (try await data.ownETag(upstream: upstream.name, entity: entity)) { continue }
             if let conflict = write.conflict(with: theirs, etag: etag, base: try await base(of: path)) { found.append(conflict) }
         }
         return found

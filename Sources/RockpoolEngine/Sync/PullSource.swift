@@ -20,7 +20,7 @@ struct PullSource: Sendable {
 
     /// URL prefixes of its cached entries: the collection's, and that of the items if they are not below the collection.
     var prefixes: [String] {
-        let items = upstream.origin.url + resource.path(of: "").prefix { $0 != "?" }
+        let items = upstream.origin.url + resource.itemPrefix
         let collection = upstream.origin.url + resource.collection
         return items.hasPrefix(collection) ? [collection] : [collection, items]
     }

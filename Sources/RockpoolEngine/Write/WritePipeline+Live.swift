@@ -102,6 +102,9 @@ extension WritePipeline {
         var write = AnsweredWrite(
             request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })
         write.success = context.plan.success
+        var shown = write
+        if answer.isEmpty == true { shown.answerBody = [] }
+        await notifier.replies.note(shown, plan: context.plan)
         if StatusCode.leavesEffectUnknown(answer.head.status), context.plan.entity?.resource != nil {
             await liveEffects.noteUnknown(context.request, by: context.viewer)
         }

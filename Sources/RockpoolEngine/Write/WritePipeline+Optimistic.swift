@@ -9,6 +9,7 @@ extension WritePipeline {
     /// replies, which stand in for the upstream's, its own condition fails. Nil if anything of the write was sent.
     func contradiction(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
         guard let resource = context.plan.entity?.resource, operation.firstSentAt == nil else { return nil }
+        if let problem = ownWrites.missing(below: context) { return problem }
         if await ownWrites.isDeleted(itemOf: operation, for: context) {
             return Problem(.notFound, detail: "\(context.original.path) was deleted")
         }
@@ -16,33 +17,49 @@ extension WritePipeline {
         return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
     }
 
-    /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
+    /// Returns the optimistic reply if the resource is configured for it, in the form of the API's own; nil where none can be computed, and 202 is
+    /// sent instead.
     func optimisticReply(to operation: QueuedWriteDraft, context: RequestContext) async -> OptimisticReply? {
         guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
         let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
-        guard let view = ownWrites.place(of: context), view.entityID != nil else {
-            return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
+        let route = WriteRoute(of: context.request, plan: context.plan)
+        let form = await notifier.replies.form(for: route, at: operation.upstream)
+        var (base, isKnown): (JSONValue?, Bool) = (nil, false)
+        if let view = ownWrites.place(of: context), view.entityID != nil {
+            (base, isKnown) = await ownWrites.shownItem(in: view, for: context)
         }
-        let shown = await ownWrites.shownItem(in: view, for: context)
-        return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
+        var reply = OptimisticReply.decide(write, base: base, baseIsKnown: isKnown, resource: resource, form: form)
+        if reply?.body != nil, reply?.type == nil { reply?.type = await ownWrites.mediaType(for: context) }
+        return reply
     }
 
     func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, context: RequestContext) -> Reply {
         var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
         head.note(operation)
         if let id = operation.localID {
-            let path = context.original.path
-            let end = context.plan.entity?.resource?.item?.hasSuffix("/") == true ? "/" : ""
-            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text + end
+            head.fields[.location] = ServerID(text: id.text).target(in: context.original, resource: context.plan.entity?.resource)
         }
-        guard var value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
         let base = operation.baseETag.flatMap { EntityTag($0) }
-        head.fields[.contentType] = "application/json"
-        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: base).fieldValue
-        if let resource = context.plan.entity?.resource {
-            value = LocalVersions(resource).shown(value, after: operation.sequence, etag: base)
+        let tag = LocalETag(sequence: operation.sequence, base: base).fieldValue
+        switch optimistic.content {
+        case .nothing:
+            // The state that the write has made, for the condition of the next one.
+            if operation.request.method != .delete { head.fields[.eTag] = tag }
+            return Reply(head: head, body: .none(length: nil), trace: context.trace)
+        case .fixed(let text):
+            head.fields[.contentType] = optimistic.type ?? "application/json"
+            return Reply(head: head, body: .bytes(ByteBuffer(string: text)), trace: context.trace)
+        case .item(var value):
+            head.fields[.contentType] = optimistic.type ?? "application/json"
+            guard operation.request.method != .delete else {
+                return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
+            }
+            head.fields[.eTag] = tag
+            if let resource = context.plan.entity?.resource {
+                value = LocalVersions(resource).shown(value, after: operation.sequence, etag: base)
+            }
+            return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
         }
-        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
     }
 }
 

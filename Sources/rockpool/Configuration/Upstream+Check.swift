@@ -17,9 +17,10 @@ extension Upstream {
         }
         for (index, resource) in resources.enumerated() {
             found += resource.contradictions(at: "\(key).resources[\(index)]")
-            if !resource.collection.isEmpty, resources[..<index].contains(where: { $0.collection == resource.collection }) {
-                let message = "\(resource.collection) is described already"
-                found.append(Contradiction("\(key).resources[\(index)].collection", message))
+            if !resource.label.isEmpty, resources[..<index].contains(where: { $0.label == resource.label }) {
+                let message = "\(resource.label) is described already"
+                let part = resource.isSingleton ? "item" : "collection"
+                found.append(Contradiction("\(key).resources[\(index)].\(part)", message))
             }
         }
         return found
@@ -90,6 +91,15 @@ extension String {
 extension Resource {
     fileprivate func contradictions(at key: String) -> [Contradiction] {
         var found: [Contradiction] = []
+        let variables = item.map { PathTemplate($0).variables } ?? []
+        if isSingleton, item == nil {
+            found.append(Contradiction("\(key).collection", "is missing; only a single item such as /me, which item names, has none"))
+        } else if isSingleton, variables.contains("id") {
+            found.append(
+                Contradiction("\(key).collection", "is missing: an item with {id} belongs to one; without {id}, item is a single item"))
+        } else if !isSingleton, item != nil, variables.isEmpty {
+            found.append(Contradiction("\(key).item", "needs {id}; a single item such as /me has no collection"))
+        }
         if offlineResponse == .optimistic, item == nil {
             found.append(Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity"))
         }

@@ -23,4 +23,8 @@ package struct RequestHead: Hashable, Sendable {
     package var urlWithoutQuery: String { origin.url + path }
     /// The target without its query.
     package var path: String { String(target.prefix { $0 != "?" }) }
+    /// The query; nil for a target without one.
+    var query: Substring? {
+        target.utf8.firstIndex(of: UInt8(ascii: "?")).map { target[target.utf8.index(after: $0)...] }
+    }
 }

@@ -1,4 +1,4 @@
-// What an upstream answers to writes where its answers carry nothing: the reply to the next one that is queued (docs/outbox.md#replies).
+// What an upstream answers to writes: the form of the reply to the next one that is queued (docs/outbox.md#replies).
 import HTTPTypes
 
 /// The writes of one upstream that it answers in the same form: their method, with the declared resource and the kind of path below it, the
@@ -19,7 +19,7 @@ package struct WriteRoute: Hashable, Sendable {
     private static func place(of request: RequestHead, route: Route?, entity: EntityMatch?) -> String {
         if let entity, let resource = entity.resource {
             let action = entity.action.map { "/\($0)" } ?? ""
-            return resource.collection + (entity.isItem ? "/{id}" : "") + action
+            return resource.label + (entity.isItem && !resource.isSingleton ? "/{id}" : "") + action
         }
         // A pattern for paths of any depth covers endpoints with different answers.
         if let pattern = route?.match.split(separator: " ").last, !pattern.contains("**") { return String(pattern) }
@@ -31,8 +31,8 @@ package struct WriteRoute: Hashable, Sendable {
     }
 }
 
-/// The answers of one upstream that carried nothing, by route: the newest answer to each. A route with a newest answer that carried something
-/// is not kept, because a queued write of that route is answered 202.
+/// The answers of one upstream, by route: the form of the newest answer to each. A route whose newest answer has a form that cannot be repeated is
+/// not kept, because a queued write of that route is answered 202.
 package struct EmptyAnswers: Sendable {
     /// The most routes that are kept.
     package static let limit = 1024
@@ -41,33 +41,44 @@ package struct EmptyAnswers: Sendable {
     package struct Change: Hashable, Sendable {
         package var route: WriteRoute
         /// nil: the route is no longer kept.
-        package var status: Int?
+        package var form: AnswerForm?
 
-        package init(route: WriteRoute, status: Int?) { (self.route, self.status) = (route, status) }
+        package init(route: WriteRoute, form: AnswerForm?) { (self.route, self.form) = (route, form) }
+
+        package init(route: WriteRoute, status: Int?) { self.init(route: route, form: status.map { AnswerForm(status: $0) }) }
     }
 
-    private var statuses: [WriteRoute: (status: Int, order: Int)] = [:]
+    private var forms: [WriteRoute: (form: AnswerForm, order: Int)] = [:]
     private var next = 0
 
     package init() {}
 
-    package func status(for route: WriteRoute) -> Int? { statuses[route]?.status }
+    /// The status of the newest answer to a route, if that carried nothing else.
+    package func status(for route: WriteRoute) -> Int? { form(for: route)?.bareStatus }
+
+    /// The form of the newest answer to a route.
+    package func form(for route: WriteRoute) -> AnswerForm? { forms[route]?.form }
 
     /// Takes the newest answer to a route.
     /// - Parameter status: of an answer that carried nothing; nil for another one.
     /// - Returns: what has to be stored; the oldest route makes room.
     package mutating func note(_ status: Int?, for route: WriteRoute) -> [Change] {
-        guard statuses[route]?.status != status else { return [] }
-        var changes = [Change(route: route, status: status)]
-        guard let status else {
-            statuses[route] = nil
+        note(status.map { AnswerForm(status: $0) }, for: route)
+    }
+
+    /// Takes the form of the newest answer to a route; nil for one that cannot be repeated.
+    package mutating func note(_ form: AnswerForm?, for route: WriteRoute) -> [Change] {
+        guard forms[route]?.form != form else { return [] }
+        var changes = [Change(route: route, form: form)]
+        guard let form else {
+            forms[route] = nil
             return changes
         }
-        if statuses[route] == nil, statuses.count >= Self.limit, let oldest = statuses.min(by: { $0.value.order < $1.value.order })?.key {
-            statuses[oldest] = nil
-            changes.append(Change(route: oldest, status: nil))
+        if forms[route] == nil, forms.count >= Self.limit, let oldest = forms.min(by: { $0.value.order < $1.value.order })?.key {
+            forms[oldest] = nil
+            changes.append(Change(route: oldest, form: nil))
         }
-        statuses[route] = (status, next)
+        forms[route] = (form, next)
         next += 1
         return changes
     }

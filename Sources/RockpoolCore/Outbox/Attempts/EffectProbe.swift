@@ -21,10 +21,12 @@ package struct EffectProbe: Sendable {
         self.resource = resource
         self.body = try? JSONValue.parse(body)
         templates = ResourceTemplates(resource)
-        guard let match = templates.match(operation.segments) else { return nil }
+        guard let match = templates.match(target: operation.target) else { return nil }
         isCreate = !match.isItem
         guard isCreate ? operation.method == .post && self.body?.object != nil : operation.method != .post else { return nil }
-        question = operation.look
+        var look = operation.look
+        if templates.isOfRows, match.isItem { look.target = match.path }
+        question = look
     }
 
     /// - Parameter isKnown: true for an item that was in the collection before, or was created by another operation.
@@ -54,23 +56,24 @@ package struct EffectProbe: Sendable {
         if operation.method == .put { return Self.contains(theirs, mine: mine, except: managed) }
         let type = operation.fields[.contentType]?.lowercased() ?? ""
         guard !type.contains("json-patch"), mine.object != nil else { return false }
-        return theirs.merging(mine) == theirs
+        return RepresentationShape(resource).merged(theirs, with: mine) == theirs
     }
 
     private func created(in list: JSONValue, _ isKnown: (String) -> Bool) -> ObservedEffect {
         guard let items = JSONPointer(resource.items)?.get(in: list)?.array, let mine = body.flatMap(item) else { return .unknown }
-        let candidates = items.compactMap { item -> ServerID? in
-            guard let id = Self.id(of: item, resource: resource), !isKnown(id.text), Self.contains(item, mine: mine, except: managed) else {
+        let shape = RepresentationShape(resource)
+        let candidates = items.map(shape.listed).compactMap { item -> ServerID? in
+            guard let id = shape.serverID(of: item), !isKnown(id.text), Self.contains(item, mine: mine, except: managed) else {
                 return nil
             }
             return id
         }
         guard candidates.count == 1, let id = candidates.first else { return .unknown }
-        return .present(ServerMapping(id: id, url: operation.origin.url + id.itemPath(below: operation, templates: templates)))
+        return .present(ServerMapping(id: id, url: operation.origin.url + id.itemTarget(below: operation, templates: templates)))
     }
 
     /// Returns the object within its envelope.
-    private func item(in value: JSONValue) -> JSONValue? { JSONPointer(resource.envelope)?.get(in: value) ?? value }
+    private func item(in value: JSONValue) -> JSONValue? { RepresentationShape(resource).opened(value) ?? value }
 
     /// Members that the server assigns: a client's values for them prove nothing.
     private var managed: Set<String> {
@@ -83,18 +86,11 @@ package struct EffectProbe: Sendable {
         return mine.allSatisfy { managed.contains($0.0) || theirs[$0.0] == $0.1 }
     }
 
-    private static func id(of item: JSONValue, resource: Resource) -> ServerID? {
-        switch JSONPointer(resource.id)?.get(in: item) {
-        case .string(let text): ServerID(text: text)
-        case .number(let number): ServerID(text: number.literal, isNumber: true)
-        default: nil
-        }
-    }
-
     /// Returns the ids of a collection's items; nil when the body is not a collection.
     package static func ids(in body: [UInt8], resource: Resource) -> Set<String>? {
         guard let list = try? JSONValue.parse(body), let items = JSONPointer(resource.items)?.get(in: list)?.array else { return nil }
-        return Set(items.compactMap { id(of: $0, resource: resource)?.text })
+        let shape = RepresentationShape(resource)
+        return Set(items.compactMap { shape.idText(in: shape.listed($0)) })
     }
 }
 

@@ -84,14 +84,14 @@ package struct AnsweredWrite: Sendable {
         guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding) else {
             return nil
         }
-        return answerJSON.flatMap { $0.object == nil ? nil : $0 }
+        return answerJSON.flatMap { $0.object == nil && $0.array == nil ? nil : $0 }
     }
 
     /// True if the answer's body carries the id of the request's entity.
     package var answersWithEntity: Bool {
         guard let resource = entity?.resource, let id = entity?.id, let value = answerValue else { return false }
-        let shape = RepresentationShape(resource)
-        return shape.idText(in: shape.unwrapped(value)) == id
+        let object = RepresentationShape(resource).unwrapped(value)
+        return resource.isSingleton ? object.object != nil : RepresentationShape(resource).idText(in: object) == id
     }
 
     /// True if the answer declares that its body is the current representation of the target (RFC 9110 §6.4.2).

@@ -18,16 +18,25 @@ extension ServerID {
         _ head: ResponseHead, json: JSONValue?, to request: RequestHead, resource: Resource?, idsAreNumbers: Bool = false
     ) -> ServerMapping? {
         let templates = resource.map(ResourceTemplates.init)
-        let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
-        let written = object.flatMap { pointer in json.flatMap(pointer.get) }.flatMap(ServerID.init)
-        if let path = head.fields.single(.location).flatMap({ sameOriginPath(in: $0, from: request) }),
-            let text = idSegment(of: path, below: request, templates: templates).flatMap(\.percentDecoded), isAcceptable(text)
+        let written = json.flatMap { ServerID.written(in: $0, resource: resource) }
+        if let target = head.fields.single(.location).flatMap({ sameOriginTarget(in: $0, from: request) }),
+            let (text, path) = item(at: target, below: request, templates: templates), isAcceptable(text)
         {
             let isNumber = written.map { $0 == ServerID(text: text, isNumber: true) } ?? (idsAreNumbers && isInteger(text))
             return ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: request.origin.url + path)
         }
         guard let written else { return nil }
-        return ServerMapping(id: written, url: request.origin.url + written.itemPath(below: request, templates: templates))
+        return ServerMapping(id: written, url: request.origin.url + written.itemTarget(below: request, templates: templates))
+    }
+
+    /// The id of the object in an answer; nil if it has none.
+    private static func written(in json: JSONValue, resource: Resource?) -> ServerID? {
+        guard let resource else { return JSONPointer("/id")?.get(in: json).flatMap(ServerID.init) }
+        let shape = RepresentationShape(resource)
+        // An API that answers without its envelope shows nothing that is known to be the id.
+        guard let object = shape.opened(json) else { return nil }
+        guard shape.ids.count > 1 else { return shape.ids.first?.get(in: object).flatMap(ServerID.init) }
+        return shape.idText(in: object).map { ServerID(text: $0) }
     }
 
     /// Accepts a JSON string, or a number written as an integer.
@@ -53,22 +62,37 @@ extension ServerID {
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    private static func sameOriginPath(in location: String, from request: RequestHead) -> String? {
+    private static func sameOriginTarget(in location: String, from request: RequestHead) -> String? {
         guard case .sameOrigin(let target) = RedirectTarget(location, from: request) else { return nil }
-        return String(target.prefix { $0 != "?" })
+        return target
     }
 
-    private static func idSegment(of path: String, below request: RequestHead, templates: ResourceTemplates?) -> Substring? {
-        let segments = path[...].pathSegments.withoutTrailingSlash
-        if let templates { return templates.match(segments)?.id.map { $0[...] } }
-        let above = request.segments
-        return segments.count == above.count + 1 && segments.starts(with: above) ? segments.last : nil
+    /// The id of the item that a target names, and the path under which it is read: with the query only where that names the item.
+    private static func item(at target: String, below request: RequestHead, templates: ResourceTemplates?) -> (id: String, path: String)? {
+        var (target, path) = (target, String(target.prefix { $0 != "?" }))
+        // FHIR names the version that was made.
+        if templates?.resource.profile == .fhir, let version = path.firstRange(of: "/_history/") {
+            path = String(path[..<version.lowerBound])
+            target = path
+        }
+        if let templates {
+            guard let match = templates.match(target: target), match.isItem, let id = match.id else { return nil }
+            return (id, templates.isOfRows ? match.path : path)
+        }
+        let (segments, above) = (path[...].pathSegments.withoutTrailingSlash, request.segments)
+        guard segments.count == above.count + 1, segments.starts(with: above), let id = segments.last?.percentDecoded else { return nil }
+        return (id, path)
     }
 
-    /// Returns the path of the item with this id in the collection that `request` addresses.
-    func itemPath(below request: RequestHead, templates: ResourceTemplates?) -> String {
+    /// Returns the target of the item with this id in the collection that a create of a resource addresses.
+    package func target(in request: RequestHead, resource: Resource?) -> String {
+        itemTarget(below: request, templates: resource.map(ResourceTemplates.init))
+    }
+
+    /// Returns the target of the item with this id in the collection that `request` addresses.
+    func itemTarget(below request: RequestHead, templates: ResourceTemplates?) -> String {
         let above = request.segments
-        let byTemplate = templates?.itemPath(id: percentEncoded, in: above)
+        let byTemplate = templates?.itemTarget(id: self, in: above)
         return byTemplate ?? "/" + (above + [percentEncoded[...]]).joined(separator: "/")
     }
 }

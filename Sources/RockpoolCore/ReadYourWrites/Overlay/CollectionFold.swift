@@ -8,10 +8,13 @@ package enum CollectionFold {
     /// collection in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
     package static func fold(_ base: JSONValue, query: String?, with writes: [FoldedWrite], resource: Resource) -> CollectionOutcome {
         let shape = RepresentationShape(resource)
+        if shape.rowEquality != nil, shape.items.get(in: base)?.array == nil, base.object != nil {
+            return row(base, with: writes, resource: resource, shape: shape)
+        }
         guard let items = shape.items.get(in: base)?.array else {
             return CollectionOutcome(value: base, last: writes.map(\.sequence).max(), count: writes.count, isDirty: !writes.isEmpty)
         }
-        var folding = CollectionFolding(base, items: items, query: query, shape: shape)
+        var folding = CollectionFolding(base, elements: items, query: query, shape: shape)
         var writes = writes
         if let emptying = writes.lastIndex(where: \.emptiesCollection) {
             folding.removeAll(by: writes[emptying])
@@ -30,11 +33,28 @@ package enum CollectionFold {
     }
 }
 
+extension CollectionFold {
+    /// A row whose client asked for it alone, with the writes to it.
+    private static func row(
+        _ base: JSONValue, with writes: [FoldedWrite], resource: Resource, shape: RepresentationShape
+    ) -> CollectionOutcome {
+        let own = writes.filter { $0.id == nil || $0.id == shape.idText(in: base) }
+        return switch ItemFold.fold(base, with: own, resource: resource) {
+        case .unchanged: CollectionOutcome(value: base)
+        case .present(let value, let last, let count): CollectionOutcome(value: value, last: last, count: count)
+        case .deleted(let last, let count): CollectionOutcome(value: base, last: last, count: count, isDirty: true)
+        case .dirty(let value, let last, let count): CollectionOutcome(value: value ?? base, last: last, count: count, isDirty: true)
+        }
+    }
+}
+
 /// The state of one collection while items are folded into it.
 private struct CollectionFolding {
     private let query: CollectionQuery
     private let shape: RepresentationShape
     private let frame: CollectionFrame
+    /// The elements of the base's list.
+    private let elements: [JSONValue]
     /// The items of the base; nil where one was removed.
     private var items: [JSONValue?]
     private var places: [String: Int] = [:]
@@ -45,8 +65,10 @@ private struct CollectionFolding {
     private var shown: Set<String> = []
     private var result: CollectionOutcome
 
-    init(_ base: JSONValue, items: [JSONValue], query: String?, shape: RepresentationShape) {
-        self.query = CollectionQuery(query, items: items)
+    init(_ base: JSONValue, elements: [JSONValue], query: String?, shape: RepresentationShape) {
+        let items = elements.map(shape.listed)
+        self.elements = elements
+        self.query = CollectionQuery(query, items: items, equality: shape.rowEquality)
         self.shape = shape
         frame = CollectionFrame(base, items: items, shape: shape)
         self.items = items
@@ -129,7 +151,9 @@ private struct CollectionFolding {
 
     func outcome() -> CollectionOutcome {
         var result = result
-        let kept = items.compactMap(\.self)
+        let kept = zip(items, elements).compactMap { item, element in item.map { shape.asElement($0, in: element) } }
+        let added = added.map { shape.asElement($0, in: nil) }
+        result.growth = kept.count + added.count - items.count
         result.value = frame.filled(with: frame.isNewestFirst ? added.reversed() + kept : kept + added)
         return result
     }

@@ -1,4 +1,5 @@
 // The part of a collection's body around its items: their order and their count (docs/outbox.md#reads).
+import OrderedCollections
 
 /// A collection's body apart from its items.
 struct CollectionFrame {
@@ -18,15 +19,23 @@ struct CollectionFrame {
         itemCount = items.count
         let count = Int64(items.count)
         let parent = JSONPointer(tokens: shape.items.tokens.dropLast())
-        let siblings = shape.items.tokens.isEmpty ? nil : parent.get(in: body)
-        totals = ["total", "totalCount", "total_count", "count"].compactMap { name in
-            guard let value = siblings?[name]?.integer, value >= count else { return nil }
-            return (JSONPointer(tokens: parent.tokens + [name]), value)
+        // Beside the items, at the top, or in an object there that is about the list.
+        let above = shape.items.tokens.isEmpty ? [] : OrderedSet([parent, JSONPointer(tokens: [])])
+        let about = above.flatMap { place in
+            [place] + Self.about.map { JSONPointer(tokens: place.tokens + $0) }.filter { $0.get(in: body)?.object != nil }
         }
-        let saysMore = ["next", "nextCursor", "next_cursor", "nextPage", "next_page", "hasMore", "has_more"].contains { name in
-            switch siblings?[name] {
-            case nil, .null, .bool(false), .string(""): false
-            default: true
+        totals = about.flatMap { place in
+            Self.totals.compactMap { name in
+                guard let value = place.get(in: body)?[name]?.integer, value >= count else { return nil }
+                return (JSONPointer(tokens: place.tokens + [name]), value)
+            }
+        }
+        let saysMore = about.contains { place in
+            Self.furtherPages.contains { name in
+                switch place.get(in: body)?[name] {
+                case nil, .null, .bool(false), .string(""): false
+                default: true
+                }
             }
         }
         isPartial = saysMore || totals.contains { $0.value > count }
@@ -45,6 +54,16 @@ struct CollectionFrame {
         }
         return body
     }
+
+    private static let totals = [
+        "total", "totalCount", "total_count", "count", "totalElements", "totalItems", "total_items", "totalResults", "total_results",
+        "@odata.count",
+    ]
+    private static let furtherPages = [
+        "next", "nextCursor", "next_cursor", "nextPage", "next_page", "hasMore", "has_more", "@odata.nextLink",
+    ]
+    /// Objects beside the items, or at the top, that are about the list: of JSON:API, of HAL, of Spring.
+    private static let about = [["meta"], ["page"], ["pagination"], ["meta", "page"], ["meta", "pagination"], ["links"], ["_links"]]
 
     private static func falls(_ items: [JSONValue], by pointer: JSONPointer?) -> Bool {
         guard let pointer else { return false }

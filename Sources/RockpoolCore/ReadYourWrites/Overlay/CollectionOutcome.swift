@@ -10,6 +10,8 @@ package struct CollectionOutcome: Hashable, Sendable {
     package var count: Int
     /// True if one of them has an effect that could not be computed; sent as `Rockpool-Dirty: 1`.
     package var isDirty: Bool
+    /// The number of items more than in the base; negative for fewer.
+    package var growth = 0
 
     package init(value: JSONValue, last: Int64? = nil, count: Int = 0, isDirty: Bool = false) {
         self.value = value

@@ -6,9 +6,15 @@ struct CollectionQuery {
     /// The match of an item with the query.
     enum Fit { case yes, no, unknown }
 
-    private struct Parameter: Hashable {
+    struct Parameter: Hashable {
         let name: String
         let value: String
+
+        /// True if it selects items, and sets neither the page nor the order nor the members.
+        var selects: Bool {
+            if name.hasPrefix("$") || name.hasPrefix("_"), CollectionQuery.signed.contains(name.plain) { return false }
+            return !CollectionQuery.pages.contains(name.plain) && !CollectionQuery.shapes.contains(name.plain)
+        }
     }
 
     /// Equality filters: each selects items whose member of that name equals the value or contains it.
@@ -22,13 +28,16 @@ struct CollectionQuery {
 
     /// Parses a raw query, nil for none. A parameter is an equality filter only if every one of `items` that has such a member passes it:
     /// one counterexample shows that the parameter means something else to the upstream.
-    init(_ query: String?, items: [JSONValue]) {
+    /// - Parameter equality: What stands before the value of a filter that selects what is equal to it; nil if it is the value alone.
+    init(_ query: String?, items: [JSONValue], equality: String? = nil) {
         let parameters = Self.parameters(in: query ?? "")
-        let selecting = parameters.filter { !Self.pages.contains($0.name.plain) && !Self.shapes.contains($0.name.plain) }
-        let filters = selecting.filter { parameter in
-            !Self.searches.contains(parameter.name.plain) && !parameter.value.contains(",")
-                && selecting.count { $0.name == parameter.name } == 1
-                && items.allSatisfy { Self.fit($0, to: parameter) != .no }
+        let selecting = parameters.filter(\.selects)
+        let filters = selecting.compactMap { parameter -> Parameter? in
+            guard !Self.searches.contains(parameter.name.plain), !parameter.value.contains(","),
+                selecting.count(where: { $0.name == parameter.name }) == 1, parameter.value.hasPrefix(equality ?? "")
+            else { return nil }
+            let filter = Parameter(name: parameter.name, value: String(parameter.value.dropFirst(equality?.count ?? 0)))
+            return items.allSatisfy { Self.fit($0, to: filter) != .no } ? filter : nil
         }
         self.filters = filters
         isOpaque = filters.count < selecting.count
@@ -65,7 +74,7 @@ struct CollectionQuery {
         }
     }
 
-    private static func parameters(in query: String) -> [Parameter] {
+    static func parameters(in query: String) -> [Parameter] {
         query.utf8.split(separator: UInt8(ascii: "&")).map { text in
             let name = text.prefix { $0 != FieldByte.equals }
             return Parameter(name: FormEncoding.text(of: name), value: FormEncoding.text(of: text.dropFirst(name.count + 1)))
@@ -74,21 +83,32 @@ struct CollectionQuery {
 
     private static func beginsList(_ parameter: Parameter) -> Bool {
         switch parameter.name.plain {
-        case "page": ["", "0", "1"].contains(parameter.value)
-        case "offset", "skip": ["", "0"].contains(parameter.value)
-        case "cursor", "pagetoken", "after", "before", "startingafter", "endingbefore": parameter.value.isEmpty
+        case "page", "page[number]": ["", "0", "1"].contains(parameter.value)
+        case "offset", "skip", "page[offset]": ["", "0"].contains(parameter.value)
+        case "cursor", "pagetoken", "after", "before", "startingafter", "endingbefore", "page[cursor]", "page[after]", "page[before]",
+            "skiptoken", "getpages":
+            parameter.value.isEmpty
         default: true
         }
     }
 
     private static let pages: Set<String> = [
         "page", "limit", "offset", "skip", "cursor", "pagetoken", "after", "before", "startingafter", "endingbefore", "perpage", "pagesize",
+        "page[number]", "page[size]", "page[offset]", "page[limit]", "page[cursor]", "page[after]", "page[before]",
     ]
-    private static let shapes: Set<String> = ["sort", "sortby", "order", "orderby", "direction", "fields", "include", "expand", "select"]
+    private static let shapes: Set<String> = [
+        "sort", "sortby", "order", "orderby", "direction", "fields", "include", "expand", "select", "columns",
+    ]
+    /// Names that have this meaning only with a sign: `$count` of OData, `_summary` of FHIR.
+    private static let signed: Set<String> = ["count", "total", "format", "summary", "elements", "pretty", "top", "skiptoken", "getpages"]
     private static let searches: Set<String> = ["q", "query", "search", "filter", "where", "since", "updatedafter", "updatedsince"]
 }
 
 extension String {
-    /// The name in lower case without separators, so that `perPage`, `per_page` and `per-page` are equal.
-    fileprivate var plain: String { lowercased().filter { $0 != "_" && $0 != "-" } }
+    /// The name in lower case without separators, so that `perPage`, `per_page` and `per-page` are equal; without the sign of OData, and
+    /// `fields` for `fields[notes]`.
+    fileprivate var plain: String {
+        let name = lowercased().filter { $0 != "_" && $0 != "-" && $0 != "$" }
+        return name.hasPrefix("fields[") ? "fields" : name
+    }
 }

@@ -10,7 +10,7 @@ package struct FoldedWrite: Hashable, Sendable {
     /// True if it addressed an item; false for a collection, to which a POST adds.
     package var isItem: Bool
     /// The item's id as its representation has it: the server's, or the local one while unmapped. All writes of one item carry the same id;
-    /// nil when it has none, as for a create without a local id.
+    /// nil when it has none, as for a create without a local id, and for a singleton.
     package var id: String?
     /// True if representations have the id as a number.
     package var idIsNumber: Bool
@@ -42,7 +42,7 @@ package struct FoldedWrite: Hashable, Sendable {
         self.sequence = sequence
         self.method = method
         self.isItem = isItem
-        self.id = id
+        self.id = id?.isEmpty == true ? nil : id
         self.idIsNumber = idIsNumber
         self.contentType = contentType
         self.body = body

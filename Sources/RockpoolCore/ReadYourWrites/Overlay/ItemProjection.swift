@@ -45,7 +45,8 @@ struct ItemProjection {
         case (.replace(let object), _):
             // If the body already holds the id, keep its form, which the client knows.
             know(.present(shape.idText(in: object) == write.id ? object : shape.identified(object, as: write.idValue)))
-        case (.merge(let patch), .present(let base)): state = .present(shape.identified(base.merging(patch), as: shape.id.get(in: base)))
+        case (.merge(let patch), .present(let base)):
+            state = .present(shape.identified(shape.merged(base, with: patch), as: shape.id.get(in: base)))
         // Applied twice, it would change more than once.
         case (.patch, .present) where write.mayBeShown: isDirty = true
         case (.patch(let patch), .present(let base)):

@@ -31,7 +31,13 @@ package struct LocalVersions {
 
     /// Returns an object, without its envelope, as `shown(_:after:etag:)` does.
     func marked(_ object: JSONValue, after sequence: Int64, etag: EntityTag? = nil) -> JSONValue {
-        mapped(object) { text, isDeclared in
+        // Clients of FHIR name the version that they change.
+        if shape.profile == .fhir, object.object != nil, let place, place.get(in: object) == nil {
+            var new = object
+            place.place(.string(LocalETag(sequence: sequence).written(like: "")), in: &new)
+            return new
+        }
+        return mapped(object) { text, isDeclared in
             if let local = LocalETag(text), isDeclared || local.base != nil {
                 return LocalETag(sequence: sequence, base: local.base).written(like: text)
             }

@@ -3,10 +3,18 @@
 struct RepresentationShape {
     /// The array in a collection's body.
     let items: JSONPointer
+    /// The object within an element of that array.
+    let element: JSONPointer
+    /// The format of the API.
+    let profile: Profile?
     /// The object in an item's body.
     let envelope: JSONPointer
-    /// The id within the object.
+    /// The id within the object; the first member of an id of several.
     let id: JSONPointer
+    /// The members that make up the id.
+    let ids: [JSONPointer]
+    /// What stands before a value in a query that selects rows; nil unless the query names items, whose bodies are lists of one.
+    let rowEquality: String?
     /// The version within the object; nil where the resource is versioned by its ETag.
     let version: JSONPointer?
     /// The time of the last change within the object.
@@ -18,37 +26,61 @@ struct RepresentationShape {
 
     init(_ resource: Resource) {
         items = JSONPointer(resource.items) ?? JSONPointer(tokens: [])
+        element = JSONPointer(resource.element) ?? JSONPointer(tokens: [])
+        profile = resource.profile
         envelope = JSONPointer(resource.envelope) ?? JSONPointer(tokens: [])
-        id = JSONPointer(resource.id) ?? JSONPointer(tokens: ["id"])
+        ids = resource.idPlaces
+        id = ids[0]
+        rowEquality = resource.rowEquality
         version = resource.versionPlace
         updatedAt = resource.updatedAt.flatMap { JSONPointer($0) }
         // `etag` is not a pointer, so an ETag as version keeps no member.
         let texts = [resource.version, resource.updatedAt, resource.delta?.cursor].compactMap(\.self)
         let servers = resource.fields.filter { $0.value == "server" }.keys.sorted()
         let kept = texts.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
-        stamps = [id] + kept
+        stamps = ids + kept
         managed = kept + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
     }
 
-    /// Returns the object of an item's body; nil when the envelope is missing.
-    func opened(_ body: JSONValue) -> JSONValue? { envelope.get(in: body) }
+    /// Returns the object of an item's body; nil when the envelope is missing. A row is the only element of its list.
+    func opened(_ body: JSONValue) -> JSONValue? {
+        guard rowEquality != nil, let rows = items.get(in: body)?.array else { return envelope.get(in: body) }
+        return rows.count == 1 ? listed(rows[0]) : nil
+    }
+
+    /// Returns the object of an element of a list; the element itself where it has none.
+    func listed(_ value: JSONValue) -> JSONValue { element.tokens.isEmpty ? value : element.get(in: value) ?? value }
+
+    /// Returns an element of a list with this object, beside the other members of `shell`.
+    func asElement(_ object: JSONValue, in shell: JSONValue?) -> JSONValue {
+        if element.tokens.isEmpty { return object }
+        var value = shell ?? .object(JSONObject())
+        element.place(object, in: &value)
+        return value
+    }
 
     /// Returns the object of a request's or a response's body, which may be sent with or without the envelope.
     func unwrapped(_ body: JSONValue) -> JSONValue {
-        if let inner = envelope.get(in: body), inner.object != nil { return inner }
+        if let inner = opened(body), inner.object != nil { return inner }
         return body
     }
 
     /// Returns an item's body: the object in the envelope, beside the other members of `shell`.
     func closed(_ object: JSONValue, in shell: JSONValue?) -> JSONValue {
         var body = shell ?? .object(JSONObject())
+        if rowEquality != nil {
+            // A client may ask for the row alone.
+            if shell?.object != nil, items.get(in: body)?.array == nil { return object }
+            items.place(.array([object]), in: &body)
+            return body
+        }
         envelope.place(object, in: &body)
         return body
     }
 
-    /// Returns the object with this id; unchanged when there is no id or it is not an object.
+    /// Returns the object with this id; unchanged when there is no id, or one of several members, or it is not an object.
     func identified(_ object: JSONValue, as value: JSONValue?) -> JSONValue {
-        guard let value, object.object != nil else { return object }
+        guard let value, ids.count == 1, object.object != nil else { return object }
         var object = object
         id.place(value, in: &object)
         return object
@@ -56,10 +88,16 @@ struct RepresentationShape {
 
     /// Returns the id of an object as text; nil when it has none.
     func idText(in object: JSONValue) -> String? {
-        switch id.get(in: object) {
-        case .string(let text): text
-        case .number(let number): number.literal
-        default: nil
+        guard ids.count > 1 else { return id.get(in: object)?.identifier ?? linkedID(of: object) }
+        let texts = ids.compactMap { $0.get(in: object)?.identifier }
+        return texts.count == ids.count ? texts.joined(separator: ",") : nil
+    }
+
+    /// Returns the id of an object with its type; nil when it has none.
+    func serverID(of object: JSONValue) -> ServerID? {
+        idText(in: object).map { text in
+            ServerID(
+                text: text, isNumber: ids.count == 1 && id.get(in: object).map { if case .number = $0 { true } else { false } } ?? false)
         }
     }
 }

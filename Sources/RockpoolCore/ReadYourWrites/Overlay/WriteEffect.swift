@@ -59,13 +59,19 @@ enum WriteEffect: Hashable {
             return write.isItem || object.object == nil ? nil : .create(shape.identified(object, as: write.idValue))
         case (.put, .json), (.put, .otherJSON): return write.isItem ? .replace(object) : nil
         case (.patch, .json) where body.object == nil: return nil
-        case (.patch, .json), (.patch, .mergePatch): return write.isItem ? .merge(object) : nil
+        case (.patch, .otherJSON) where object.object == nil || object.namesOperations: return nil
+        case (.patch, .json), (.patch, .otherJSON), (.patch, .mergePatch): return write.isItem ? .merge(object) : nil
         case (.patch, .jsonPatch):
             guard write.isItem, let patch = try? JSONPatch(document: body) else { return nil }
             return .patch(patch.within(shape.envelope))
         default: return nil
         }
     }
+}
+
+extension JSONValue {
+    /// True for a document of operations, as SCIM and FHIR send them with their own media types.
+    fileprivate var namesOperations: Bool { self["Operations"]?.array != nil || self["resourceType"] == "Parameters" }
 }
 
 extension JSONPatch {

@@ -1,4 +1,4 @@
-// What upstreams answer to writes where their answers carry nothing: the reply to the next one that is queued (docs/outbox.md#replies).
+// What upstreams answer to writes: the form of the reply to the next one that is queued (docs/outbox.md#replies).
 import HTTPTypes
 import Logging
 import RockpoolCore
@@ -20,13 +20,36 @@ final class LearnedReplies: Sendable {
         return known.withLock { $0?[upstream]?.status(for: route) }
     }
 
-    /// Takes an answer of the upstream itself.
+    /// Returns the form in which the upstream answers such a write; nil where that is not known, or cannot be repeated.
+    func form(for route: WriteRoute, at upstream: String) async -> AnswerForm? {
+        await load()
+        return known.withLock { $0?[upstream]?.form(for: route) }
+    }
+
+    /// Takes an answer of the upstream itself to a write of no declared resource.
     /// - Parameter isEmpty: true if it has no content.
     func note(_ answer: ResponseHead, isEmpty: Bool, to request: RequestHead, plan: RoutePlan, at upstream: String) async {
-        guard let shown = EmptyAnswers.shown(by: answer, isEmpty: isEmpty, rule: plan.success) else { return }
+        guard plan.entity?.resource == nil, let shown = EmptyAnswers.shown(by: answer, isEmpty: isEmpty, rule: plan.success) else { return }
+        await note(shown.map { AnswerForm(status: $0) }, for: WriteRoute(of: request, plan: plan), at: upstream)
+    }
+
+    /// Takes an answer to a write of a declared resource.
+    func note(_ write: AnsweredWrite, plan: RoutePlan) async {
+        guard plan.entity?.resource != nil, let upstream = plan.upstream?.name, write.evidence == .answer, write.outcome == .applied else {
+            return
+        }
+        var write = write
+        write.entity = plan.entity
+        let isUnread = write.answerBody == nil && ![204, 205].contains(write.answer.status) && write.answer.fields[.contentLength] != "0"
+        // A body that was passed on without being read shows nothing.
+        if isUnread, [200, 201].contains(write.answer.status), MediaType.isJSON(write.answer.fields) { return }
+        if isUnread { write.answerBody = nil } else if write.answerBody == nil { write.answerBody = [] }
+        await note(AnswerForm(write), for: WriteRoute(of: write.request, plan: plan), at: upstream)
+    }
+
+    private func note(_ form: AnswerForm?, for route: WriteRoute, at upstream: String) async {
         await load()
-        let route = WriteRoute(of: request, plan: plan)
-        let changes = known.withLock { $0?[upstream, default: EmptyAnswers()].note(shown, for: route) ?? [] }
+        let changes = known.withLock { $0?[upstream, default: EmptyAnswers()].note(form, for: route) ?? [] }
         guard !changes.isEmpty else { return }
         do { try await data.keep(changes, upstream: upstream) } catch {
             logger.failed("an upstream's reply could not be stored; it is known until the next start", error: error)
@@ -38,7 +61,7 @@ final class LearnedReplies: Sendable {
         var read: [String: EmptyAnswers] = [:]
         do {
             for reply in try await data.learnedReplies() {
-                _ = read[reply.upstream, default: EmptyAnswers()].note(reply.status, for: reply.route)
+                _ = read[reply.upstream, default: EmptyAnswers()].note(reply.form, for: reply.route)
             }
         } catch {
             logger.failed("the upstreams' replies could not be read", error: error)
@@ -49,12 +72,14 @@ final class LearnedReplies: Sendable {
 
 extension OutboxNotifier {
     /// Learns from the answer to a write that was delivered from the outbox.
-    func learnReply(_ result: OperationResult, to operation: QueuedWrite) async {
+    func learnReply(_ write: AnsweredWrite, to operation: QueuedWrite) async {
+        guard write.evidence == .answer else { return }
+        let plan = active.routes.plan(for: write.request)
+        guard plan.entity?.resource == nil else { return await replies.note(write, plan: plan) }
         // A body that is too large, or came too slowly, is not at hand.
-        let isEmpty = result.body.isEmpty && (result.head.fields[.contentLength] ?? "0") == "0"
+        let isEmpty = write.answerBody?.isEmpty != false && (write.answer.fields[.contentLength] ?? "0") == "0"
         await replies.note(
-            result.head, isEmpty: isEmpty, to: operation.request, plan: active.routes.plan(for: operation.request),
-            at: operation.upstream)
+            write.answer, isEmpty: isEmpty, to: operation.request, plan: active.routes.plan(for: operation.request), at: operation.upstream)
     }
 }
 

@@ -103,6 +103,9 @@ final class WriteOverlay: Sendable {
     /// The writes to paths without a declared resource.
     let files = FileOverlay()
 
+    /// The open deletions of items: what is below them is gone for their client, too.
+    let deletions = OpenDeletions()
+
     private let collections = Mutex<[Key: Writes]>([:])
     private let noteCount = Atomic(0)
 
@@ -119,6 +122,7 @@ final class WriteOverlay: Sendable {
     /// Records the current state of an operation on an entity of a declared resource, as `note(_:)` does.
     func note(_ operation: OperationSummary, entityID: String?, endedAt: Timestamp? = nil) -> Bool {
         guard let collection = operation.collection else { return false }
+        deletions.note(operation, entityID: entityID)
         let write = Write(
             sequence: operation.sequence, entityID: entityID, principal: operation.principal,
             deliveredAt: operation.state == .delivered ? endedAt ?? operation.acceptedAt : nil)
@@ -171,7 +175,8 @@ final class WriteOverlay: Sendable {
     /// True if a copy lacks a write to its collection, or to an item of it.
     /// - Parameter moment: the time until which the copy includes writes.
     func concerns(_ moment: Timestamp, upstream: String, collection: String) -> Bool {
-        collections.withLock { collections in
+        if deletions.mayCover(upstream: upstream, name: collection) { return true }
+        return collections.withLock { collections in
             guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return false }
             return writes.isOpen || writes.lastDelivery >= moment
         }
@@ -179,7 +184,8 @@ final class WriteOverlay: Sendable {
 
     /// True if a read of the collection, or of an item of it, may have to include a write.
     func covers(upstream: String, collection: String) -> Bool {
-        collections.withLock { $0[Key(upstream: upstream, collection: collection)] != nil }
+        deletions.mayCover(upstream: upstream, name: collection)
+            || collections.withLock { $0[Key(upstream: upstream, collection: collection)] != nil }
     }
 
     /// Returns the last write of an item that is dead, in conflict or uncertain; nil without one.

@@ -10,13 +10,13 @@ extension OutboxCommands {
     /// - Throws: the error of a store that cannot be read.
     package func entities() async throws -> [ResourceSyncStatus] {
         let open = Dictionary(grouping: try await data.openOperations()) { operation in
-            [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.collection ?? ""]
+            [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.label ?? ""]
         }
         var standings: [ResourceSyncStatus] = []
         for upstream in active.configuration.upstreams {
             for resource in upstream.resources {
-                var standing = ResourceSyncStatus(upstream: upstream.name, resource: resource.collection)
-                let operations = open[[upstream.name, resource.collection], default: []]
+                var standing = ResourceSyncStatus(upstream: upstream.name, resource: resource.label)
+                let operations = open[[upstream.name, resource.label], default: []]
                 standing.pending = operations.count { $0.state != .dead }
                 standing.conflicts = operations.count { $0.state == .conflicted }
                 let pulled = try await data.pulledScopes(prefix: "\(upstream.name)|\(resource.collection)|")
@@ -31,12 +31,12 @@ extension OutboxCommands {
 
     private func cachedIDs(of resource: Resource, upstream: Upstream) async throws -> Set<String> {
         var ids: Set<String> = []
-        let collection = upstream.origin.url + resource.collection
-        let items = upstream.origin.url + resource.path(of: "")
+        let collection = upstream.origin.url + resource.label
+        let items = upstream.origin.url + resource.itemPrefix
         for prefix in items.hasPrefix(collection) ? [collection] : [collection, items] {
             for url in try await cache.urls(prefix: prefix, isPresent: true) {
                 guard let request = try? RequestHead(url: url), let entity = active.routes.plan(for: request).entity,
-                    entity.resource?.collection == resource.collection
+                    entity.resource?.label == resource.label
                 else { continue }
                 if let id = entity.id { ids.insert(id) }
             }

@@ -316,7 +316,7 @@ extension QueuedWriteDraft {
     }
 
     /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other. The creates of one
-    /// client in a collection are sent in their order, which many APIs show.
+    /// client in a collection are sent in their order, which many APIs show. The deletion of an item waits for the writes below it.
     private func insertCollectionEdges(in db: Database, sequence: Int64) throws -> [Int64] {
         guard let collection else { return [] }
         let arguments: StatementArguments = [upstream, collection, principal ?? "", sequence]
@@ -329,8 +329,24 @@ extension QueuedWriteDraft {
                 """
             earlier += try Int64.fetchAll(db.cachedStatement(sql: create), arguments: arguments + [request.target])
         }
+        if let below = entitiesBelow {
+            earlier += try Int64.fetchAll(
+                db.cachedStatement(sql: Self.openBelow), arguments: [upstream, below.from, below.to, principal ?? "", sequence])
+        }
         return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), in: db, sequence: sequence) }
     }
+
+    /// The range of the names of the entities that are deleted with the item that this write deletes; nil for any other write.
+    var entitiesBelow: (from: String, to: String)? {
+        guard request.method == .delete, action == nil, collection != nil, entityID != nil, let entity else { return nil }
+        // A `0` follows the slash in every order of bytes.
+        return ("\(entity)/", "\(entity)0")
+    }
+
+    /// SQL for the open operations on entities within a range of names: the deletion of the item above waits for them.
+    static let openBelow = """
+        SELECT seq FROM op WHERE upstream = ? AND entity > ? AND entity < ? AND principal = ? AND seq < ? AND \(OperationState.isOpen)
+        """
 
     /// SQL for the open operations that a write waits for: those to the collection, if it is to a member; or else those to the members.
     static func openOfCollection(isMember: Bool) -> String {

@@ -197,6 +197,15 @@ extension DataStore {
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
         guard let collection = new.collection, !empty.isKnown else { return false }
+        if let below = new.entitiesBelow {
+            let isOpen = try await reading { db in
+                let statement = try db.cachedStatement(
+                    sql: "SELECT EXISTS (\(QueuedWriteDraft.openBelow) AND \(OperationState.keepsOrder))")
+                return try Bool.fetchOne(
+                    statement, arguments: [new.upstream, below.from, below.to, new.principal ?? "", Int64.max]) ?? false
+            }
+            if isOpen { return true }
+        }
         if new.entityID != nil, try await knowsNothingRare() { return false }
         return try await reading { db in
             let statement = try db.cachedStatement(

@@ -7,8 +7,8 @@ extension DataStore {
     /// an upstream holds no colon.
     private static let replies = "reply:"
 
-    /// Returns the stored statuses, by upstream.
-    package func learnedReplies() async throws -> [(upstream: String, route: WriteRoute, status: Int)] {
+    /// Returns the stored forms, by upstream.
+    package func learnedReplies() async throws -> [(upstream: String, route: WriteRoute, form: AnswerForm)] {
         try await reading { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT scope, value FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
@@ -17,8 +17,8 @@ extension DataStore {
                 var columns = RowReader(row)
                 let scope: String = try columns.next()
                 let parts = scope.dropFirst(Self.replies.count).split(separator: " ", maxSplits: 1)
-                guard parts.count == 2, let status = try columns.nextIfAny(String.self).flatMap({ Int($0) }) else { return nil }
-                return (String(parts[0]), WriteRoute(name: String(parts[1])), status)
+                guard parts.count == 2, let form = try columns.nextIfAny(String.self).flatMap({ AnswerForm(text: $0) }) else { return nil }
+                return (String(parts[0]), WriteRoute(name: String(parts[1])), form)
             }
         }
     }
@@ -30,8 +30,8 @@ extension DataStore {
                 for change in changes {
                     let scope = "\(Self.replies)\(upstream) \(change.route.name)"
                     try db.execute(sql: "DELETE FROM cursor WHERE scope = ?", arguments: [scope])
-                    guard let status = change.status else { continue }
-                    try db.execute(sql: "INSERT INTO cursor (scope, value) VALUES (?, ?)", arguments: [scope, "\(status)"])
+                    guard let form = change.form else { continue }
+                    try db.execute(sql: "INSERT INTO cursor (scope, value) VALUES (?, ?)", arguments: [scope, form.text])
                 }
             }
         }

@@ -36,10 +36,26 @@ extension ScalarFormat where Value == String {
     /// RFC 6749 appendix A.1, without the space.
     static let clientID = text("a client id") { text in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
 
+    /// The path of a collection, empty for none.
+    static let collectionPath = text("a path such as /v1/notes or /projects/{project}/tasks") {
+        $0.isEmpty || isTemplate($0) && !$0.contains("?")
+    }
+
     /// The path of one entity: `{id}` stands for its id.
-    static let itemPath = text("a path with {id} as one of its segments, such as /v1/notes/{id}") { text in
-        let segments = text.split(separator: "/").filter { $0.contains("{id}") }
-        return text.hasPrefix("/") && !text.contains(" ") && segments == ["{id}"]
+    static let itemPath = text("a path such as /v1/notes/{id}, /Products({id}) or /me") { text in
+        isTemplate(text) && (!text.contains("?") || PathTemplate(text).namesRow)
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" || $0 == ".") }
+    }
+
+    /// True for a path whose variables have a name each, all different, and are told apart by what stands between them.
+    private static func isTemplate(_ text: String) -> Bool {
+        let names = PathTemplate(text).variables
+        let bare = names.reduce(text) { $0.replacing("{\($1)}", with: "") }
+        return text.hasPrefix("/") && !text.contains(" ") && !text.contains("#") && !text.contains("}{") && Set(names).count == names.count
+            && names.allSatisfy(isName) && !bare.contains("{") && !bare.contains("}")
     }
 
     /// A JSON Pointer (RFC 6901); an empty one is the whole document.

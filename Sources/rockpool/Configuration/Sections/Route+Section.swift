@@ -68,9 +68,11 @@ extension RouteTimeouts {
 
 extension Resource {
     static let section = Section<Resource>([
-        .value("collection", field: \.collection, as: .urlPath).required,
+        .value("collection", field: \.collection, as: .collectionPath),
+        .profile,
         .optional("item", field: \.item, as: .itemPath),
         .value("items", field: \.items, as: .pointer),
+        .value("element", field: \.element, as: .pointer),
         .value("envelope", field: \.envelope, as: .pointer),
         .value("id", field: \.id, as: .pointer),
         .value("version", field: \.version, as: .version),
@@ -82,6 +84,20 @@ extension Resource {
         .optionalSection("sync", field: \.sync, of: Sync.section, blank: Sync()),
         .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
     ])
+}
+
+extension Key where Model == Resource {
+    /// A word that gives the keys after it other defaults.
+    fileprivate static var profile: Key {
+        let word = Key.optional("profile", field: \.profile, as: .word)
+        return Key(
+            name: word.name, schema: word.schema,
+            read: { entry, resource, path, reader in
+                word.read(entry, &resource, path, &reader)
+                resource.profile?.describe(&resource)
+            },
+            show: word.show)
+    }
 }
 
 extension SuccessRule {
