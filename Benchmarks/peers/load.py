@@ -23,7 +23,7 @@ SCRIPT = """
 wrk.headers = {{ {headers} }}
 wrk.path = "{path}"
 {method}
-{numbered}
+{generator}
 function done(summary, latency, requests)
     local errors = summary.errors
     io.write(string.format("RESULT %d %d %d %.0f %.0f %d\\n", summary.requests, summary.bytes, summary.duration,
@@ -32,13 +32,25 @@ function done(summary, latency, requests)
 end
 """
 
-NUMBERED = """
-local count = 0
+# The round's number begins the ids, so that none is used in two rounds.
+GENERATED = """
+local count, start = 0, {round} * 100000000
+local fields = {{}}
 function request()
     count = count + 1
-    return wrk.format(nil, wrk.path .. count)
+    local id = start + count
+    for name, value in pairs(wrk.headers) do fields[name] = value end
+    {generated}
+    return wrk.format(nil, wrk.path .. {suffix}, fields)
 end
 """
+
+GENERATED_FIELDS = {
+    "ids": """fields["traceparent"] = string.format("00-%032x-%016x-01", id * 7919, id)
+    fields["X-Request-Id"] = string.format("%08x-7c1e-4d53-9a2f-%012x", id, id)""",
+    "users": """fields["Authorization"] = "Bearer user" .. (count % 1000)""",
+    "keys": """fields["Idempotency-Key"] = "k-" .. id""",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,7 @@ def request_target(proxy, workload, path):
         authority = f"127.0.0.1:{proxy.origin.port}"
         return proxy.forward, f"http://{authority}{path}", authority
     port = proxy.away if workload.is_stale else proxy.gateway if workload.protocol == "http" else proxy.secure
-    port = {"tls": proxy.from_tls, "h2": proxy.from_h2}.get(workload.upstream, port)
+    port = {"tls": proxy.from_tls, "h2": proxy.from_h2, "items": proxy.items}.get(workload.upstream, port)
     return port, path, f"127.0.0.1:{port}"
 
 
@@ -70,14 +82,22 @@ def request_fields(workload, host, tag=None):
     return {**fields, "If-None-Match": tag} if tag and workload.conditional else fields
 
 
-def run(proxy, workload, path, seconds, core, folder, tag=None):
+def generator(workload, number):
+    """The part of wrk's script that makes each request; nothing if all are equal."""
+    if not workload.distinct and not workload.generated:
+        return ""
+    generated = "\n    ".join(GENERATED_FIELDS[kind] for kind in workload.generated)
+    return GENERATED.format(round=number + 2, generated=generated, suffix="count" if workload.distinct else '""')
+
+
+def run(proxy, workload, path, seconds, core, folder, tag=None, number=0):
     """Runs one round of the load; every response must be a 2xx or a 304."""
     port, target, host = request_target(proxy, workload, path)
     fields = request_fields(workload, host, tag)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     load = h2load if workload.protocol == "h2" else wrk
     scheme = "http" if workload.protocol == "http" else "https"
-    counted = load(f"{scheme}://127.0.0.1:{port}", target, fields, workload, seconds, core, folder)
+    counted = load(f"{scheme}://127.0.0.1:{port}", target, fields, workload, seconds, core, folder, number)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     requests, size, microseconds, p50, p99, errors = counted
     if errors or not requests:
@@ -86,13 +106,13 @@ def run(proxy, workload, path, seconds, core, folder, tag=None):
     return Load(requests, size, microseconds / 1e6, p50 / 1000, p99 / 1000, 0, cpu)
 
 
-def wrk(origin, target, fields, workload, seconds, core, folder):
+def wrk(origin, target, fields, workload, seconds, core, folder, number):
     """The counters of one run of wrk: requests, bytes, microseconds, p50 and p99 in microseconds, errors."""
     headers = ", ".join(f"""["{name}"] = '{value}'""" for name, value in fields.items())
     script = os.path.join(folder, "load.lua")
     with open(script, "w") as file:
         method = f"wrk.method = 'POST'; wrk.body = '{workload.body}'" if workload.body else ""
-        file.write(SCRIPT.format(headers=headers, path=target, method=method, numbered=NUMBERED if workload.distinct else ""))
+        file.write(SCRIPT.format(headers=headers, path=target, method=method, generator=generator(workload, number)))
     command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", script, f"{origin}/"]
     output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
     found = [line.split()[1:] for line in output.stdout.splitlines() if line.startswith("RESULT ")]
@@ -101,7 +121,7 @@ def wrk(origin, target, fields, workload, seconds, core, folder):
     return tuple(map(int, found[0]))
 
 
-def h2load(origin, target, fields, _, seconds, core, folder):
+def h2load(origin, target, fields, _workload, seconds, core, folder, _number):
     """The same of one run of h2load: 16 connections with four streams each."""
     log = os.path.join(folder, "h2load.log")
     command = [*h2load_command(fields, core, log), f"-c{CONNECTIONS // 4}", "-m4", f"-D{seconds}", f"{origin}{target}"]

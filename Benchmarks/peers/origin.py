@@ -2,6 +2,7 @@
 
 import hashlib
 import http.client
+import json
 import os
 import subprocess
 import time
@@ -9,6 +10,7 @@ import time
 from servers import BenchmarkError, Server, free_ports
 
 SIZES = {"1k": 1024, "100k": 100 * 1024, "1m": 1024 * 1024}
+ITEM = json.dumps({"id": 42, "title": "low water", "body": "x" * 960}).encode()
 
 CONFIGURATION = """
 daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
@@ -20,6 +22,7 @@ http {{
     ssl_certificate leaf.pem; ssl_certificate_key leaf.key; http2_max_requests 100000000;
     server {{
         listen 127.0.0.1:{port} backlog=4096; root {files};
+        listen 127.0.0.1:{items} backlog=4096;
         listen 127.0.0.1:{secure} ssl backlog=4096;
         listen 127.0.0.1:{h2} ssl http2 backlog=4096;
         location /hit/ {{ add_header Cache-Control "public, max-age=3600"; }}
@@ -27,6 +30,8 @@ http {{
         location /stale/ {{ rewrite ^/stale/(.*) /hit/$1 break; add_header Cache-Control "public, max-age=1"; }}
         location /store/ {{ rewrite ^ /hit/1k break; add_header Cache-Control "public, max-age=3600"; }}
         location /pass/ {{ rewrite ^/pass/(.*) /hit/$1 break; add_header Cache-Control "no-store"; }}
+        location /validated/ {{ rewrite ^/validated/(.*) /hit/$1 break; add_header Cache-Control "no-cache"; }}
+        location /items/ {{ rewrite ^ /hit/item break; add_header Cache-Control "no-cache"; }}
         location /write/ {{ return 204; }}
         location = /count {{ stub_status; }}
     }}
@@ -36,13 +41,14 @@ http {{
 
 class Origin:
     """Serves, in plaintext, over TLS (`secure`) and over HTTP/2 (`h2`): /hit/SIZE (storable), /stale/SIZE (stale after a second),
-    /private/SIZE, /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable); takes writes at /write/ANYTHING."""
+    /private/SIZE, /pass/SIZE (`no-store`), /validated/SIZE (`no-cache`, with an ETag), /store/ANYTHING (1 KB, storable) and /items/ID
+    (JSON, `no-cache`, also on the port `items`); takes writes at /write/ANYTHING."""
 
     def __init__(self, folder, files, core):
-        self.port, self.secure, self.h2 = free_ports(3)
+        self.port, self.items, self.secure, self.h2 = free_ports(4)
         write_certificate(folder)
         self.certificate = os.path.join(folder, "leaf.pem")
-        ports = {"port": self.port, "secure": self.secure, "h2": self.h2}
+        ports = {"port": self.port, "items": self.items, "secure": self.secure, "h2": self.h2}
         with open(os.path.join(folder, "nginx.conf"), "w") as file:
             file.write(CONFIGURATION.format(files=files, user=nginx_user(), **ports))
         self.server = Server("origin", ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], [self.port], core, folder)
@@ -80,6 +86,9 @@ def write_bodies(folder):
         digests[f"{name}-range"] = hashlib.sha256(body[100:300]).hexdigest()
         with open(os.path.join(folder, "hit", name), "wb") as file:
             file.write(body)
+    digests["item"] = hashlib.sha256(ITEM).hexdigest()
+    with open(os.path.join(folder, "hit", "item"), "wb") as file:
+        file.write(ITEM)
     return digests
 
 

@@ -52,6 +52,8 @@ def fetch_h2(url, fields):
 def check(proxy, workload, path, digest, hit, tag=None):
     """Checks one response: the origin's body byte for byte, and a hit or miss as `hit` states (None: either)."""
     status, headers, body = fetch(proxy, workload, path, tag)
+    if workload.expected == "validated" and proxy.name == "rockpool" and hit is False and "fwd-status=304" not in headers["Cache-Status"]:
+        raise BenchmarkError(f"{proxy.name}, {workload.name}: not validated, {headers['Cache-Status']!r}")
     if status not in (200, 204, 206, 304) or hashlib.sha256(body).hexdigest() != digest:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {status} with {len(body)} bytes, not the origin's answer")
     if hit is not None and proxy.is_hit(headers) != hit:

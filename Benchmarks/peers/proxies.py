@@ -10,7 +10,7 @@ from servers import Server, free_ports
 class Proxy:
     """A running proxy. `gateway` replaces the origin, `secure` too, with TLS and HTTP/2, if supported; `forward`, if supported, takes
     absolute-form targets. `away` replaces an origin that is stopped once its response is stored; `from_tls` and `from_h2` lead to the
-    origin over TLS, the latter by HTTP/2 if supported."""
+    origin over TLS, the latter by HTTP/2 if supported; `items` to resources, declared where the proxy knows any."""
 
     name = ""
     program = ""
@@ -20,6 +20,7 @@ class Proxy:
         self.folder = folder
         self.origin, self.leaving = origin, leaving
         self.gateway, self.forward, self.spare, self.secure, self.away, self.from_tls, self.from_h2 = free_ports(7)
+        self.items = self.gateway
         self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
 
     def prepare(self):
@@ -60,6 +61,11 @@ upstreams:
     origin: http://localhost:{origin}
     gateway: {{ listen: 127.0.0.1:{secure}, tls: auto }}
     policy: standard
+  - name: items
+    origin: http://127.0.0.1:{origin_items}
+    gateway: 127.0.0.1:{items}
+    policy: standard
+    resources: [{{ collection: /items }}]
   - name: away
     origin: http://127.0.0.1:{leaving}
     gateway: 127.0.0.1:{away}
@@ -76,6 +82,7 @@ upstreams:
 """
 
     def prepare(self):
+        [self.items] = free_ports(1)
         path = self.write(
             "rockpool.yaml",
             self.CONFIGURATION.format(
@@ -85,6 +92,8 @@ upstreams:
                 origin=self.origin.port,
                 gateway=self.gateway,
                 secure=self.secure,
+                items=self.items,
+                origin_items=self.origin.items,
                 leaving=self.leaving.port,
                 away=self.away,
                 certificate=self.origin.certificate,
@@ -97,7 +106,7 @@ upstreams:
         return [os.path.abspath(self.program), "serve", "--config", path]
 
     def listening(self):
-        return [self.gateway, self.forward, self.secure, self.away, self.from_tls, self.from_h2]
+        return [self.gateway, self.forward, self.secure, self.away, self.from_tls, self.from_h2, self.items]
 
     def is_hit(self, headers):
         return "; hit" in headers.get("Cache-Status", "") and "Age" in headers
@@ -123,7 +132,7 @@ http {{
         listen 127.0.0.1:{gateway} backlog=4096;
         listen 127.0.0.1:{secure} ssl http2 backlog=4096;
         location / {{
-            proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_cache_revalidate on;
             proxy_cache bench; add_header X-Cache $upstream_cache_status;
         }}
         location /private/ {{

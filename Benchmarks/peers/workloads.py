@@ -1,7 +1,7 @@
 """The workloads, and the targets of docs/architecture.md#speed."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,18 @@ class Workload:
     title: str
     path: str  # at the origin; with a number appended if `distinct`
     size: str
-    expected: str  # hit, pass (never stored), store (every URL is new) or mix (mix.py)
+    expected: str  # hit, pass (never stored), validated (by a 304; or passed on), store (every URL is new) or mix (mix.py)
     targets: tuple = field(default=())
     forward: bool = False  # with absolute-form targets, as clients of a forward proxy send them
     fields: dict = field(default_factory=dict)  # further request fields
     conditional: bool = False  # with the ETag of the stored response, so that the answer is a 304
     digest: str = ""  # of the body that each response has, if it is not the whole
     is_stale: bool = False  # of an origin that is stopped, so that each response is stale
+    # What differs from request to request: ids (`traceparent`, `X-Request-Id`), users (1,000 credentials), keys (`Idempotency-Key`).
+    generated: tuple = ()
     body: str = ""  # of a POST; a GET without one
-    upstream: str = "http"  # or tls; or h2: by HTTP/2 where the proxy supports it, otherwise HTTP/1.1 over TLS
+    # Or items: a declared resource; or tls; or h2: by HTTP/2 where the proxy supports it, otherwise HTTP/1.1 over TLS.
+    upstream: str = "http"
     protocol: str = "http"  # or tls: HTTP/1.1 over TLS; or h2: HTTP/2 over TLS
 
     @property
@@ -80,6 +83,10 @@ ALL = {
             body=json.dumps({"title": "low water", "body": "x" * 80}),
             digest="empty",
         ),
+        Workload("validated-1k", "hit validated by a 304, 1 KB", "/validated/1k", "1k", "validated", (Target("cpu", "nginx", 2),)),
+        Workload(
+            "item-1k", "read of a declared resource, 1 KB", "/items/42", "item", "validated", (Target("cpu", "nginx", 3),), upstream="items"
+        ),
         hit("bearer-1k", "hot hit, 1 KB, bearer token", Target("cpu", "nginx", 0.75), fields=BEARER),
         hit("cookie-1k", "hot hit, 1 KB, cookie", Target("cpu", "nginx", 0.75), fields={"Cookie": "session=8f14e45fceea167a; theme=dark"}),
         hit("key-1k", "hot hit, 1 KB, API key", Target("cpu", "nginx", 0.75), fields={"X-Api-Key": "8f14e45fceea167a5a36dedd4bea2543"}),
@@ -97,6 +104,21 @@ ALL = {
     )
 }
 
+# The same with requests of which no two are alike, as clients with tracing send them.
+for name in ("hit-1k", "pass-1k", "validated-1k", "store-1k", "post", "item-1k"):
+    each = ALL[name]
+    ALL[f"unlike-{name}"] = replace(
+        each,
+        name=f"unlike-{name}",
+        title=f"{each.title}; own ids",
+        path=f"{each.path}unlike/" if each.distinct else each.path,
+        generated=("ids",),
+    )
+for name in ("hit-1k", "pass-1k", "validated-1k"):
+    each = ALL[f"unlike-{name}"]
+    ALL[f"users-{name}"] = replace(each, name=f"users-{name}", title=f"{ALL[name].title}; own ids, 1,000 users", generated=("ids", "users"))
+ALL["keys-post"] = replace(ALL["unlike-post"], name="keys-post", title="POST passed on; own ids, client's keys", generated=("ids", "keys"))
+
 # The proxies that support forward proxying, and those that support TLS, HTTP/2 and stale
 # responses without an origin as they are packaged.
 FORWARD_PROXIES = ("rockpool", "squid")
@@ -106,6 +128,8 @@ SECURE_PROXIES = ("rockpool", "nginx")
 def supports(proxy, workload):
     """True if the proxy can serve the workload."""
     # Squid and Varnish do not reuse a response for requests with a credential as they are packaged.
-    if {workload.protocol, workload.upstream} != {"http"} or workload.is_stale or workload.fields.keys() - {"Content-Type"}:
+    has_credential = "users" in workload.generated or workload.fields.keys() - {"Content-Type"}
+    is_special = workload.expected == "validated" or workload.is_stale
+    if {workload.protocol, workload.upstream} != {"http"} or has_credential or is_special:
         return proxy in SECURE_PROXIES
     return not workload.forward or proxy in FORWARD_PROXIES
