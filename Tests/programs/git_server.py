@@ -23,7 +23,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def large_files(self, asked, repository):
         """Says where files are, or may be put, for eight seconds; git-lfs uses no address in its last five ones."""
-        until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=8)).isoformat()
+        until = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=8)).isoformat()
         objects = []
         for one in asked["objects"]:
             address = f"http://{self.headers['Host']}{repository}/info/lfs/objects/{one['oid']}"
