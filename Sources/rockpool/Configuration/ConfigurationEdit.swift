@@ -103,8 +103,8 @@ extension ConfigurationEdit {
     func checkWritable() throws(CommandFailure) {
         var directory = (target as NSString).deletingLastPathComponent
         while access(directory, F_OK) != 0, directory.count > 1 { directory = (directory as NSString).deletingLastPathComponent }
-        var status = stat()
-        let isOthers = stat(target, &status) == 0 && geteuid() != 0 && status.st_uid != geteuid()
+        let owner = (try? FileManager.default.attributesOfItem(atPath: target))?[.ownerAccountID] as? NSNumber
+        let isOthers = geteuid() != 0 && owner.map { $0.uint32Value != geteuid() } ?? false
         guard access(directory, W_OK | X_OK) == 0, !isOthers else {
             throw CommandFailure(.failed, "\(file) may not be changed by this user".inOneLine)
         }

@@ -133,7 +133,7 @@ import Testing
         #expect(next.version(of: "https://a.test/weak", for: .ann) == nil && next.version(of: "https://a.test/gone", for: .ann) == nil)
         next.note(writeTo: Self.item, by: .ann, version: nil, at: next.last + 1)
         #expect(next.version(of: Self.item, for: .ann) == nil, "every moment of this run is later")
-        let odd: [JSONValue] = [["x"], [1, 2, 3, 4], "text", ["ann", nil, "https://a.test/", -1, ""], ["a", "b", 3, 4, 5, 6, 7, 8, 9]]
+        let odd: [JSONValue] = [["x"], [1, 2, 3, 4], "text", ["ann", .null, "https://a.test/", -1, ""], ["a", "b", 3, 4, 5, 6, 7, 8, 9]]
         for value in odd { #expect(Sight.Record(json: value) == nil) }
     }
 

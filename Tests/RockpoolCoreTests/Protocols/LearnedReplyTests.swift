@@ -38,17 +38,19 @@ private func request(_ method: HTTPRequest.Method, _ target: String, _ fields: H
         var answers = EmptyAnswers()
         let route = WriteRoute(name: "POST /a")
         #expect(answers.note(nil, for: route) == [] && answers.status(for: route) == nil)
-        #expect(answers.note(204, for: route) == [.init(route: route, status: 204)] && answers.status(for: route) == 204)
-        #expect(answers.note(204, for: route) == [])
-        #expect(answers.note(200, for: route) == [.init(route: route, status: 200)] && answers.status(for: route) == 200)
+        #expect(
+            answers.note(AnswerForm(status: 204), for: route) == [.init(route: route, status: 204)] && answers.status(for: route) == 204)
+        #expect(answers.note(AnswerForm(status: 204), for: route) == [])
+        #expect(
+            answers.note(AnswerForm(status: 200), for: route) == [.init(route: route, status: 200)] && answers.status(for: route) == 200)
         #expect(answers.note(nil, for: route) == [.init(route: route, status: nil)] && answers.status(for: route) == nil)
     }
 
     @Test func theOldestRouteMakesRoom() {
         var answers = EmptyAnswers()
-        for n in 0..<EmptyAnswers.limit { _ = answers.note(204, for: WriteRoute(name: "POST /\(n)")) }
-        _ = answers.note(200, for: WriteRoute(name: "POST /0"))
-        let changes = answers.note(204, for: WriteRoute(name: "POST /new"))
+        for n in 0..<EmptyAnswers.limit { _ = answers.note(AnswerForm(status: 204), for: WriteRoute(name: "POST /\(n)")) }
+        _ = answers.note(AnswerForm(status: 200), for: WriteRoute(name: "POST /0"))
+        let changes = answers.note(AnswerForm(status: 204), for: WriteRoute(name: "POST /new"))
         #expect(
             changes == [.init(route: WriteRoute(name: "POST /new"), status: 204), .init(route: WriteRoute(name: "POST /1"), status: nil)])
         #expect(answers.status(for: WriteRoute(name: "POST /0")) == 200 && answers.status(for: WriteRoute(name: "POST /1")) == nil)

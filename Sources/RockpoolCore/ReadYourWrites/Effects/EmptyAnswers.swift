@@ -59,14 +59,8 @@ package struct EmptyAnswers: Sendable {
     /// The form of the newest answer to a route.
     package func form(for route: WriteRoute) -> AnswerForm? { forms[route]?.form }
 
-    /// Takes the newest answer to a route.
-    /// - Parameter status: of an answer that carried nothing; nil for another one.
-    /// - Returns: what has to be stored; the oldest route makes room.
-    package mutating func note(_ status: Int?, for route: WriteRoute) -> [Change] {
-        note(status.map { AnswerForm(status: $0) }, for: route)
-    }
-
     /// Takes the form of the newest answer to a route; nil for one that cannot be repeated.
+    /// - Returns: what has to be stored; the oldest route makes room.
     package mutating func note(_ form: AnswerForm?, for route: WriteRoute) -> [Change] {
         guard forms[route]?.form != form else { return [] }
         var changes = [Change(route: route, form: form)]
