@@ -48,7 +48,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             // A partly known item is shown and marked dirty.
             (base, [.put(3, "17", "x=1")], "dirty 1 3 \(base)"), (nil, [.patch(3, "17", "{}")], "dirty 1 3 -"),
             (base, [.patch(3, "17", "[1]", "application/json")], "dirty 1 3 \(base)"),
-            (base, [.patch(3, "17", "{}", "application/vnd.api+json")], "dirty 1 3 \(base)"),
+            (base, [.patch(3, "17", "{}", "application/acme-patch+json")], "dirty 1 3 \(base)"),
             (base, [.patch(3, "17", #"[{"op":"test","path":"/t","value":"z"}]"#, jsonPatch)], "dirty 1 3 \(base)"),
             (base, [.patch(3, "17", "[]", "text/csv"), .patch(4, "17", #"{"t":null}"#)], #"dirty 2 4 {"id":17,"n":1.10,"updatedAt":5}"#),
             (base, [.patch(3, "17", "[]", "text/csv"), .put(4, "17", "{}")], #"present 2 4 {"updatedAt":5,"id":17}"#),

@@ -21,11 +21,11 @@ import Testing
     @Test func everyMemberOfTheContract() {
         let names = [
             "id", "operation", "upstream", "url", "entity", "kind", "strategy", "base", "mine", "theirs", "merged", "fields", "detection",
-            "openedAt", "closedAt", "resolution", "decidedBy",
+            "openedAt", "closedAt", "resolution", "decidedBy", "seen",
         ]
         #expect(ConflictDocument.json(of: conflict()).object.map { Set($0.names) } == Set(names))
         let left = ConflictDocument.summary(of: conflict()).object.map { Set(names).subtracting($0.names) }
-        #expect(left == ["base", "mine", "theirs", "merged", "fields"])
+        #expect(left == ["base", "mine", "theirs", "merged", "fields", "seen"])
     }
 
     /// JSON is embedded as it is, digit for digit; other text as a string; other bytes and absent sides as null.

@@ -83,7 +83,9 @@ import Testing
         let verdict = ConflictCase(
             request: request, body: mine.serialized(), resource: resource,
             base: Conflict.Side(body: article.serialized(), contentType: type),
-            theirs: .present(Conflict.Side(body: theirs.serialized(), contentType: type), ResponseHead(status: 200)),
+            theirs: .present(
+                Conflict.Side(body: theirs.serialized(), contentType: type, etag: "\"2\""),
+                ResponseHead(status: 200, fields: [.eTag: "\"2\""])),
             cause: .refused(status: 412), acceptedAt: noon
         ).verdict()
         guard case .resend(let resend) = verdict.action else {

@@ -84,7 +84,9 @@ package struct AnsweredWrite: Sendable {
         guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding) else {
             return nil
         }
-        return answerJSON.flatMap { $0.object == nil && $0.array == nil ? nil : $0 }
+        // PostgREST answers with the rows that were written.
+        let isOfRows = entity?.resource?.profile == .postgrest
+        return answerJSON.flatMap { $0.object != nil || isOfRows && $0.array != nil ? $0 : nil }
     }
 
     /// True if the answer's body carries the id of the request's entity.

@@ -76,7 +76,9 @@ extension ServerID {
             target = path
         }
         if let templates {
-            guard let match = templates.match(target: target), match.isItem, let id = match.id else { return nil }
+            guard path[...].percentDecoded != nil, let match = templates.match(target: target), match.isItem, let id = match.id else {
+                return nil
+            }
             return (id, templates.isOfRows ? match.path : path)
         }
         let (segments, above) = (path[...].pathSegments.withoutTrailingSlash, request.segments)
