@@ -70,7 +70,8 @@ import Testing
             #expect(call.exit == 0 && call.status == 200, "\(call.exit) \(call.status)")
         }
         #expect(pool.engine.untrusting.list.isEmpty)
-        #expect(try await pool.curl("https://api.test/a").text == "pearl")
+        // No server has this name; the answer that says so comes under our certificate.
+        #expect(try await pool.curl("https://api.test/a").exit == 0)
     }
 
     @Test func anUpstreamDeclaredToBeDecryptedIsNeverGoneAround() async throws {
