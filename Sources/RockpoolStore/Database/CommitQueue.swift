@@ -255,13 +255,12 @@ final class CommitQueue: Sendable {
     /// Commits a group in both databases, the partner's first.
     private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> Outcome {
         var (answers, failure): ([Answer], (any Error)?) = ([], nil)
-        var (mayRun, isPrepared) = (true, false)
+        var mayRun = true
         do {
             try db.beginTransaction(.immediate)
             mayRun = try partner.begin(in: db, isReading: group.allSatisfy { [.feed, .own].contains($0.scope) })
             if mayRun { answers = try run(group, in: db) }
             try partner.prepare(in: db)
-            isPrepared = true
             try db.commit()
         } catch {
             partner.abandon()
@@ -270,11 +269,10 @@ final class CommitQueue: Sendable {
                 if !absence.isUnknown { return .absent(absence) }
                 failure = absence.error
             } else if let refusal = error as? PartnerRefusal {
-                if !mayRun, (try? partner.bringLess(after: refusal, in: db)) != nil { return .unasked }
                 if group.count > 1 { return .refused }
                 failure = refusal.error
             } else {
-                failure = isPrepared ? partner.isHalfCommitted(by: error) : error
+                failure = error
             }
         }
         // Before others learn of it: what they read then is not taken for older.
@@ -284,7 +282,7 @@ final class CommitQueue: Sendable {
             endTurn(on: db)
             return .unasked
         }
-        finish(group, answers: answers, failure: failure ?? place?.confirm().map(partner.isHalfCommitted), on: db)
+        finish(group, answers: answers, failure: failure, on: db)
         return .answered
     }
 
