@@ -93,7 +93,7 @@ def deadline():
 def seen(*expected):
     """What the server knows of calls that were ended by their clients."""
     found = set()
-    for _ in range(100):
+    for _ in range(400):
         found |= set(ask(b"cancelled", timeout=10).decode().split(",")) - {""}
         if found >= set(expected):
             break

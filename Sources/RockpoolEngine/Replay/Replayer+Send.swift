@@ -89,7 +89,9 @@ extension Replayer {
             // A body in a file is too large to carry a version that is looked for.
             ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource: resource, isAnswer: isAnswer)
         else { return .clear }
-        switch await outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
+        // The query, not the path, may name the item.
+        let target = active.routes.plan(for: head).entity?.target ?? head.path
+        switch await outbound.look(at: target, of: operation, like: head, upstream: upstream) {
         case .shown(.gone, _):
             if head.method == .delete { return .clear }
             return .moved(.seenAhead(.editDelete, detail: "the upstream has none of it any more"))
