@@ -68,10 +68,7 @@ import Testing
         let direct = try await world.client(direct: true)
         #expect(direct.output.split(separator: "\n").count == 15, "\(direct.output) \(direct.errors)")
         let through = try await world.client()
-        for (line, expected) in zip(through.output.split(separator: "\n"), direct.output.split(separator: "\n")) {
-            #expect(line == expected)
-        }
-        #expect(through.output == direct.output, "\(through.errors)")
+        Self.compare(through.output, with: direct.output)
         let network = try await world.server.get("/v1/network").json
         #expect(network?["untrusting"]?.array?.isEmpty == true)
         let requests = try await world.server.get("/v1/requests?limit=500").json?["items"]?.array ?? []
@@ -128,6 +125,15 @@ import Testing
         try await world.end()
     }
 
+    /// When grpcio's server hears of a cancelled stream is its own affair: of that line only what its client sees is compared.
+    private static func compare(_ output: String, with direct: String) {
+        let lines = { (text: String) in
+            text.split(separator: "\n").map { $0.hasPrefix("cancel ") ? String($0.prefix { $0 != "[" }) : String($0) }
+        }
+        #expect(lines(output).count == 15)
+        for (line, expected) in zip(lines(output), lines(direct)) { #expect(line == expected) }
+    }
+
     /// A gateway that clients reach without TLS, by prior knowledge of HTTP/2, in front of a server without TLS.
     @Test(.enabled(if: Self.python != nil, "grpcio is not installed"))
     func aGatewayPassesCallsWithoutTLS() async throws {
@@ -139,7 +145,7 @@ import Testing
         let gateway = try #require(Int(server.gateway.split(separator: ":").last ?? ""))
         let direct = try await world.client(direct: true)
         let through = try await world.client(direct: true, port: gateway)
-        #expect(through.output == direct.output, "\(through.errors)")
+        Self.compare(through.output, with: direct.output)
         try await world.end()
     }
 }
