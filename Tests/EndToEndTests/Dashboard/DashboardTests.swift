@@ -224,6 +224,8 @@ import Testing
         _ = world.api.edit(note: "1", with: ["title": "theirs"])
         try await world.api.restart()
         _ = try await world.server.operation(id, reaching: "conflicted")
+        // Its record follows the state.
+        try await eventually("a conflict") { try await world.server.get("/v1/conflicts").json?["items"]?.array?.isEmpty == false }
         let conflicts = try await world.server.get("/v1/conflicts").json?["items"]?.array
         return (id, try #require(conflicts?.first?["id"]?.string))
     }
