@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    /// Requests of which no two are alike (/work/shared/unlike): each has its own trace, its own id, and what programs say of themselves.
+    /// Requests of which no two are alike: each has its own trace, its own id, and what programs say of themselves.
     @Test func requestsOfWhichNoTwoAreAlikeHit() async throws {
         try await PlayedWorld.with({ asked in
             .text(
