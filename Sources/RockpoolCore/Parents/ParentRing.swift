@@ -17,10 +17,11 @@ package struct ParentRing: Hashable, Sendable {
 
     /// FNV-1a, and the finalizer of SplitMix64, which spreads names that differ in one digit.
     private static func weight(of node: String, for key: String) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in node.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        hash = (hash ^ 0x0A) &* 0x100_0000_01B3
-        for byte in key.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        var names = FNV1a()
+        names.add(node.utf8)
+        names.add(0x0A)
+        names.add(key.utf8)
+        var hash = names.value
         hash = (hash ^ (hash >> 30)) &* 0xBF58_476D_1CE4_E5B9
         hash = (hash ^ (hash >> 27)) &* 0x94D0_49BB_1331_11EB
         return hash ^ (hash >> 31)

@@ -34,11 +34,4 @@ package struct BaseSeen: Hashable, Sendable {
 extension ShownState {
     /// When and from where it was got; nil where that is not known.
     package var seen: BaseSeen? { shownAt.map { BaseSeen(at: $0, source: source, version: version?.fieldValue) } }
-
-    /// The state as it is shown once more.
-    package func again(from source: Source, at moment: Timestamp) -> ShownState {
-        ShownState(
-            version: version, content: content, contentType: contentType, fetchedAt: fetchedAt, until: until, source: source,
-            shownAt: moment)
-    }
 }

@@ -307,17 +307,17 @@ package struct ShownState: Hashable, Sendable {
     /// The tag that the upstream gave it; nil if it gave none.
     package let version: EntityTag?
     /// The representation, without its content coding; nil if it is not kept.
-    package let content: [UInt8]?
+    package private(set) var content: [UInt8]?
     /// The media type of the content.
-    package let contentType: String?
+    package private(set) var contentType: String?
     /// The time until which own writes are part of it; nil if that is not known.
-    package let fetchedAt: Timestamp?
+    package private(set) var fetchedAt: Timestamp?
     /// The sequence of the last waiting write that was folded into it; 0 without one.
-    package let until: Int64
+    package private(set) var until: Int64
     /// Where the reply came from; nil if that is not known.
-    package let source: Source?
+    package private(set) var source: Source?
     /// When it was shown last; nil if that is not known.
-    package let shownAt: Timestamp?
+    package private(set) var shownAt: Timestamp?
 
     /// Where a reply came from.
     package enum Source: String, Hashable, Sendable {
@@ -345,16 +345,24 @@ package struct ShownState: Hashable, Sendable {
 
     /// The state with what a later reply of it shows.
     fileprivate func with(_ other: ShownState) -> ShownState {
-        ShownState(
-            version: version, content: other.content ?? content, contentType: other.contentType ?? contentType,
-            fetchedAt: other.fetchedAt ?? fetchedAt, until: max(until, other.until), source: other.source ?? source,
-            shownAt: other.shownAt ?? shownAt)
+        var state = self
+        (state.content, state.contentType) = (other.content ?? content, other.contentType ?? contentType)
+        (state.fetchedAt, state.until) = (other.fetchedAt ?? fetchedAt, max(until, other.until))
+        (state.source, state.shownAt) = (other.source ?? source, other.shownAt ?? shownAt)
+        return state
     }
 
     fileprivate func until(_ sequence: Int64) -> ShownState {
-        ShownState(
-            version: version, content: content, contentType: contentType, fetchedAt: fetchedAt, until: sequence, source: source,
-            shownAt: shownAt)
+        var state = self
+        state.until = sequence
+        return state
+    }
+
+    /// The state as it is shown once more.
+    package func again(from source: Source, at moment: Timestamp) -> ShownState {
+        var state = self
+        (state.source, state.shownAt) = (source, moment)
+        return state
     }
 
     /// The number of values in a representation that this state has not, or has differently; nil if the content is not known.

@@ -19,20 +19,14 @@ package struct Viewer: Hashable, Sendable {
         /// - Parameters:
         ///   - address: without the port, which each connection has anew. All of this machine's own addresses are one.
         ///   - userAgent: the bytes of the field's value.
-        package init?(address: String, userAgent: some Sequence<UInt8>) {
-            // FNV-1a.
-            var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-            var isKnown = false
-            func take(_ byte: UInt8) {
-                isKnown = true
-                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-            }
+        package init?(address: String, userAgent: some Collection<UInt8>) {
+            guard !address.isEmpty || !userAgent.isEmpty else { return nil }
             let place = address.hasPrefix("::ffff:") ? address.dropFirst(7) : address[...]
-            for byte in (place == "::1" || place.hasPrefix("127.") ? "localhost" : place).utf8 { take(byte) }
-            hash = (hash ^ 0xFF) &* 0x100_0000_01B3
-            for byte in userAgent { take(byte) }
-            guard isKnown else { return nil }
-            number = Int64(bitPattern: hash)
+            var hash = FNV1a()
+            hash.add((place == "::1" || place.hasPrefix("127.") ? "localhost" : place).utf8)
+            hash.add(0xFF)
+            hash.add(userAgent)
+            number = Int64(bitPattern: hash.value)
         }
     }
 }

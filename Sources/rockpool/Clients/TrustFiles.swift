@@ -139,9 +139,11 @@ struct TrustFiles {
         return source.isEmpty ? nil : source
     }
 
-    /// FNV-1a of a path, for distinct file names without any security purpose.
+    /// A number of a path, for distinct file names.
     private static func fingerprint(of text: String) -> String {
-        String(text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }, radix: 16)
+        var hash = FNV1a()
+        hash.add(text.utf8)
+        return String(hash.value, radix: 16)
     }
 
     private func write(_ text: Data, to name: String) throws -> String {

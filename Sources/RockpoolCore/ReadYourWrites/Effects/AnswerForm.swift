@@ -33,8 +33,7 @@ package struct AnswerForm: Hashable, Sendable {
             [200, 201, 204, 205].contains(write.answer.status)
         else { return nil }
         let head = write.answer
-        let names = head.fields.contains(.location) || head.fields.contains(.setCookie)
-        self.init(status: head.status, names: names)
+        self.init(status: head.status, names: head.namesSomething)
         if head.status == 204 || head.status == 205 || write.answerBody?.isEmpty == true { return }
         guard let body = write.answerBody, MediaType.isJSON(head.fields), let value = write.answerJSON else { return nil }
         type = head.fields[.contentType]

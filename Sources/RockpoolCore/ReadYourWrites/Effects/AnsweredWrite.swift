@@ -92,8 +92,9 @@ package struct AnsweredWrite: Sendable {
     /// True if the answer's body carries the id of the request's entity.
     package var answersWithEntity: Bool {
         guard let resource = entity?.resource, let id = entity?.id, let value = answerValue else { return false }
-        let object = RepresentationShape(resource).unwrapped(value)
-        return resource.isSingleton ? object.object != nil : RepresentationShape(resource).idText(in: object) == id
+        let shape = RepresentationShape(resource)
+        let object = shape.unwrapped(value)
+        return resource.isSingleton ? object.object != nil : shape.idText(in: object) == id
     }
 
     /// True if the answer declares that its body is the current representation of the target (RFC 9110 §6.4.2).

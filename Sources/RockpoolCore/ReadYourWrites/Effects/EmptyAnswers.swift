@@ -88,7 +88,11 @@ package struct EmptyAnswers: Sendable {
     package static func shown(by answer: ResponseHead, isEmpty: Bool, rule: SuccessRule?) -> Int?? {
         guard (200...299).contains(answer.status), AnswerFailure.of(answer, body: isEmpty ? [] : nil, by: rule) == nil else { return nil }
         let isBare = answer.status == 204 || answer.status == 205 || isEmpty && mayBeEmpty(answer.status)
-        let names = answer.fields.contains(.location) || answer.fields.contains(.setCookie)
-        return .some(isBare && !names ? answer.status : nil)
+        return .some(isBare && !answer.namesSomething ? answer.status : nil)
     }
+}
+
+extension ResponseHead {
+    /// True if an answer to a write names something that another one does not: the place of a new item, or a session.
+    var namesSomething: Bool { fields.contains(.location) || fields.contains(.setCookie) }
 }
