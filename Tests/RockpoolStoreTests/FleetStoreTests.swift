@@ -214,6 +214,7 @@ struct FleetStoreTests: FleetCase {
         try server.start()
         try await until { b.fleet?.absence == nil && b.maySend }
         var (longest, seen, count) = (Duration.zero, Set<Int>(), 0)
+        let begin = ContinuousClock.now
         while seen.max() ?? 0 < ids.count {
             count += 1
             let begun = ContinuousClock.now
@@ -222,7 +223,8 @@ struct FleetStoreTests: FleetCase {
             #expect(b.holder(of: taken) == nil)
             seen.insert(try await b.openOperations().count { $0.id.hasPrefix("held-") })
         }
-        #expect(longest < .seconds(2))
+        // A slow machine takes long for all of it; none waits until it is over.
+        #expect(longest < max(.seconds(2), (.now - begin) / 3))
         #expect(!seen.subtracting([0, ids.count]).isEmpty, "\(seen.sorted())")
         #expect(try await open(b).filter { $0.hasPrefix("held-") } == ids)
         #expect(try await open(a) == open(b))

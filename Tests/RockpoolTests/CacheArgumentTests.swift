@@ -99,7 +99,7 @@ import Testing
 
     private func export(answering answer: String, to path: String) async throws -> String {
         try await SocketServer.with(answers: [answer]) { server in
-            let target = try BundleFile(writing: path)
+            let target = try BundleFile(writing: path, replacing: true)
             do {
                 let transfer = AdminTransfer(sink: target.write)
                 _ = try await AdminClient(stateDirectory: server.directory.path).send(.get("/v1/cache/export"), through: transfer)
