@@ -20,9 +20,12 @@ final class SightLog: Sendable {
         var length = 0
         /// The length after it was written anew.
         var least = 0
+        /// What was appended since the file is being written anew beside its work; nil while it is not.
+        var late: [UInt8]?
     }
 
     private let path: String
+    private var new: String { path + ".new" }
     private let queue = DispatchQueue(label: "rockpool.sight")
     private let state = Mutex(State())
 
@@ -40,27 +43,50 @@ final class SightLog: Sendable {
         return lines.compactMap { (try? JSONValue.parse(Array($0))).flatMap { Sight.Record(json: $0) } }
     }
 
-    /// Writes the file anew, and keeps it open.
+    /// Writes the file anew at a start, and keeps it open.
     func begin(with records: [Sight.Record]) {
         state.withLock { state in
-            state.file = replace(by: records, isWhole: false)
             state.waiting = []
-            state.length = Int((try? state.file?.offset()) ?? 0)
-            state.least = state.length
+            take(replacement(of: records, isWhole: false), with: [], in: &state)
+        }
+    }
+
+    /// Begins to write the file anew, because it has become long. Until that is done, notes go to the old file and to the new one.
+    /// - Parameter records: everything that is known, with the last note that was appended.
+    func shorten(to records: [Sight.Record]) {
+        let isFirst = state.withLock { state in
+            guard state.late == nil, state.file != nil else { return false }
+            Self.write(&state)
+            state.late = []
+            return true
+        }
+        guard isFirst else { return }
+        queue.async { [self] in
+            let file = replacement(of: records, isWhole: false)
+            state.withLock { state in
+                Self.write(&state)
+                let late = state.late ?? []
+                state.late = nil
+                // The old file has met an error: what is in the new one is not known to be whole.
+                guard state.file != nil else { return }
+                take(file, with: late, in: &state)
+            }
         }
     }
 
     /// Writes the file anew at a clean stop: nothing is under way any more.
     func end(with records: [Sight.Record]) {
+        queue.sync {}
         state.withLock { state in
-            state.file = replace(by: records, isWhole: true)
+            state.waiting = []
+            take(replacement(of: records, isWhole: true), with: [], in: &state)
             try? state.file?.synchronize()
             state.file = nil
         }
     }
 
     /// Appends a note. That of a write is in the file when this returns.
-    /// - Returns: true if `begin` should be called, because the file has become long.
+    /// - Returns: true if `shorten` should be called, because the file has become long.
     func append(_ record: Sight.Record) -> Bool {
         state.withLock { state in
             guard state.file != nil else { return false }
@@ -76,7 +102,7 @@ final class SightLog: Sendable {
                     }
                 }
             }
-            return state.length > max(Self.limit, state.least * 2)
+            return state.late == nil && state.length > max(Self.limit, state.least * 2)
         }
     }
 
@@ -88,22 +114,32 @@ final class SightLog: Sendable {
             try? file.truncate(atOffset: 0)
         }
         state.length += state.waiting.count
+        state.late? += state.waiting
         state.waiting = []
     }
 
-    private func replace(by records: [Sight.Record], isWhole: Bool) -> FileHandle? {
+    /// Writes records to a new file beside the file. Returns nil if it cannot be written.
+    private func replacement(of records: [Sight.Record], isWhole: Bool) -> FileHandle? {
         var bytes = Self.head(isWhole: isWhole).serialized() + [UInt8(ascii: "\n")]
         for record in records { bytes += record.json.serialized() + [UInt8(ascii: "\n")] }
-        let new = path + ".new"
         try? FileManager.default.removeItem(atPath: new)
         guard FileManager.default.createFile(atPath: new, contents: Data(bytes), attributes: [.posixPermissions: 0o600]),
-            unsafe rename(new, path) == 0, let file = FileHandle(forWritingAtPath: path), (try? file.seekToEnd()) != nil
-        else {
+            let file = FileHandle(forWritingAtPath: new), (try? file.seekToEnd()) != nil
+        else { return nil }
+        return file
+    }
+
+    /// Puts a new file in the place of the old one, with what came since it was made.
+    private func take(_ file: FileHandle?, with late: [UInt8], in state: inout State) {
+        guard let file, (try? file.write(contentsOf: late)) != nil, unsafe rename(new, path) == 0 else {
             // An older file would not be in order.
             try? FileManager.default.removeItem(atPath: path)
-            return nil
+            state.file = nil
+            return
         }
-        return file
+        state.file = file
+        state.length = Int((try? file.offset()) ?? 0)
+        state.least = state.length
     }
 
     /// The first line. A file that was not ended counts for as long as the machine runs.

@@ -29,8 +29,8 @@ import Testing
         sight.note(state, at: url, to: Self.till, asked: sight.moment())
     }
 
-    private func save(_ version: String?, by sight: ClientSight) throws {
-        let request = try RequestHead(method: .put, url: Self.item)
+    private func save(_ version: String?, to url: String = item, by sight: ClientSight) throws {
+        let request = try RequestHead(method: .put, url: url)
         sight.note(ResponseHead(status: 200, fields: version.map { [.eTag: $0] } ?? [:]), to: request, by: Self.till)
     }
 
@@ -82,13 +82,18 @@ import Testing
         #expect(ground == (isEnded ? .written(version: "\"2\"") : .unknown))
     }
 
-    @Test func theFileIsPrivateAndStaysSmall() throws {
-        let sight = next()
+    @Test func theFileIsPrivateAndStaysSmall() async throws {
+        let (sight, other) = (next(), "https://a.test/notes/2")
+        try save("\"first\"", to: other, by: sight)
         for number in 0..<60_000 { try save("\"\(number)\"", by: sight) }
+        try await Task.sleep(for: .milliseconds(400))
         let attributes = try FileManager.default.attributesOfItem(atPath: file)
         #expect((attributes[.posixPermissions] as? Int) == 0o600)
         #expect((attributes[.size] as? Int ?? .max) < Int.mib(6))
-        #expect(next().ground(of: Self.item, for: Self.till) == .written(version: "\"59999\""))
+        // It is written anew beside the work: nothing from before that, and nothing that came meanwhile, is lost.
+        let again = next()
+        #expect(again.ground(of: Self.item, for: Self.till) == .written(version: "\"59999\""))
+        #expect(again.ground(of: other, for: Self.till) == .written(version: "\"first\""))
     }
 
     @Test func withoutADirectoryNothingIsKept() throws {
