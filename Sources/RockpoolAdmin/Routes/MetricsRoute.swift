@@ -42,7 +42,7 @@ struct MetricsRoute {
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
-        FleetMetrics(fleet: data.fleet, parents: parents).add(to: &metrics)
+        FleetMetrics(fleet: data.fleet, claimed: try await data.claimedCount(), parents: parents).add(to: &metrics)
         addTraces(to: &metrics)
         metrics.add("rockpool_event_streams", kind: .gauge, help: "Open streams of /v1/events.", value: feed.listenerCount)
         return metrics.text

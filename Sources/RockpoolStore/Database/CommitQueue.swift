@@ -255,12 +255,13 @@ final class CommitQueue: Sendable {
     /// Commits a group in both databases, the partner's first.
     private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> Outcome {
         var (answers, failure): ([Answer], (any Error)?) = ([], nil)
-        var mayRun = true
+        var (mayRun, isPrepared) = (true, false)
         do {
             try db.beginTransaction(.immediate)
             mayRun = try partner.begin(in: db, isReading: group.allSatisfy { [.feed, .own].contains($0.scope) })
             if mayRun { answers = try run(group, in: db) }
             try partner.prepare(in: db)
+            isPrepared = true
             try db.commit()
         } catch {
             partner.abandon()
@@ -269,10 +270,11 @@ final class CommitQueue: Sendable {
                 if !absence.isUnknown { return .absent(absence) }
                 failure = absence.error
             } else if let refusal = error as? PartnerRefusal {
+                if !mayRun, (try? partner.bringLess(after: refusal, in: db)) != nil { return .unasked }
                 if group.count > 1 { return .refused }
                 failure = refusal.error
             } else {
-                failure = error
+                failure = isPrepared ? partner.isHalfCommitted(by: error) : error
             }
         }
         // Before others learn of it: what they read then is not taken for older.
@@ -282,7 +284,7 @@ final class CommitQueue: Sendable {
             endTurn(on: db)
             return .unasked
         }
-        finish(group, answers: answers, failure: failure, on: db)
+        finish(group, answers: answers, failure: failure ?? place?.confirm().map(partner.isHalfCommitted), on: db)
         return .answered
     }
 

@@ -24,6 +24,11 @@ protocol CommitPartner: Sendable {
     /// Takes over what the jobs have changed, and commits it.
     /// - Throws: `PartnerAbsence`, `PartnerRefusal`, or the error of SQLite. SQLite must not commit then.
     func prepare(in db: Database) throws
+    /// SQLite has failed after `prepare`: returns what the callers get, who must not take what they asked for as refused.
+    func isHalfCommitted(by failure: any Error) -> any Error
+    /// What the partner brings by itself was refused: the next transaction brings less, or does without what is refused.
+    /// - Throws: the error of SQLite.
+    func bringLess(after refusal: PartnerRefusal, in db: Database) throws
     /// Gives up a transaction that was begun; no effect otherwise.
     func abandon()
     /// Outside the transaction: SQLite has committed or rolled back.

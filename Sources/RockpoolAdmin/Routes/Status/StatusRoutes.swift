@@ -29,8 +29,8 @@ struct StatusRoutes {
         _ = try await data.counts()
         let (cache, data) = (self.cache.trouble, self.data.trouble)
         let (disk, absence) = (self.data.diskTrouble, self.data.fleet?.absence)
-        // A node that may keep writes of its own until the database is back takes them.
-        let isAlone = absence != nil && active.configuration.outbox.whenUnreachable == .refuse
+        // A node that may keep writes of its own until the database is back takes them; one that has no way back does not.
+        let isAlone = absence != nil && (active.configuration.outbox.whenUnreachable == .refuse || self.data.fleet?.hasEnded == true)
         let isReady = data == nil && disk == nil && !isAlone
         var body: JSONValue = [
             "ready": .bool(isReady), "cache": .string(cache?.fault.rawValue ?? "ok"),

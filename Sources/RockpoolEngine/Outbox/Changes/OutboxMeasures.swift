@@ -20,6 +20,7 @@ package final class OutboxMeasures: Sendable {
         /// The last states, by sequence: an operation is published more often than its state changes.
         var last: [Int64: OperationState] = [:]
         var figures: [String: Figures] = [:]
+        var running: [String: Int] = [:]
     }
 
     private static let lastLimit = 10_000
@@ -38,6 +39,12 @@ package final class OutboxMeasures: Sendable {
             return true
         }
     }
+
+    /// Notes how many operations the replayer counts as being sent, by upstream.
+    func noteRunning(_ counts: [String: Int]) { state.withLock { $0.running = counts } }
+
+    /// The number of operations of an upstream that the replayer counts as being sent.
+    package func running(at upstream: String) -> Int { state.withLock { $0.running[upstream, default: 0] } }
 
     /// The figures of an upstream.
     package subscript(upstream: String) -> Figures { state.withLock { $0.figures[upstream] ?? Figures() } }

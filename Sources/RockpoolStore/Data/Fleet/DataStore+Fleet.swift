@@ -9,13 +9,15 @@ extension DataStore {
     /// Returns the partner of the writer; nil with `outbox.store: sqlite`.
     /// - Parameter outbox: nil to leave the database as it is: a replica of a fleet takes no part then, and stays one.
     static func replica(
-        for outbox: OutboxSettings?, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+        for outbox: OutboxSettings?, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable,
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> (any FleetMember)? {
         guard let outbox else {
             guard try pool.read({ try $0.tableExists("fleet_state") }) else { return nil }
             var asItIs = OutboxSettings()
             asItIs.whenUnreachable = .refuse
-            return try replica(of: pool, asItIs, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            return try replica(
+                of: pool, asItIs, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
         }
         guard outbox.store == .postgresql else {
             if try FleetReplica.leave(pool) {
@@ -24,15 +26,16 @@ extension DataStore {
             }
             return nil
         }
-        return try replica(of: pool, outbox, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+        return try replica(of: pool, outbox, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
     }
 
     private static func replica(
-        of pool: DatabasePool, _ settings: OutboxSettings, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+        of pool: DatabasePool, _ settings: OutboxSettings, directory: String, footprint: Footprint, localIDs: LocalIDTable,
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> FleetReplica {
         let node = try pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
         return FleetReplica(
-            settings: settings, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            settings: settings, node: node, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
     }
 
     /// Begins to take part in the fleet. No effect without one.
@@ -62,6 +65,17 @@ extension DataStore {
     /// The name of this node if it keeps the operation until the fleet's database is back; nil for any other operation.
     package func holder(of operation: QueuedWrite) -> String? {
         operation.sequence >= HeldOperations.first ? membership?.standing.name : nil
+    }
+
+    /// True for a number of the held range whose operation has another one by now: it was handed over.
+    package func isHandedOver(_ sequence: Int64) -> Bool { fleetReplica?.isHandedOver(sequence) ?? false }
+
+    /// The number of operations that this node has in flight; 0 without a fleet.
+    package func claimedCount() async throws -> Int {
+        guard let replica = fleetReplica else { return 0 }
+        return try await reading {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM fleet_claim WHERE node = ?", arguments: [replica.node]) ?? 0
+        }
     }
 
     /// True if another node has the operation in flight.
@@ -117,6 +131,7 @@ extension DataStore {
                     try await self.takeOver()
                 case .changed: try await self.catchUp()
                 case .expired: try await self.takeOver()
+                case .held: try await self.queue.commit { _ in }
                 }
             } catch { self.logger.debug("the fleet's database is away", metadata: ["error": "\(error)"]) }
         }

@@ -13,8 +13,8 @@ struct FeedApplication {
     /// Items that a row stands in the way of, which a later item changes.
     private var waiting: [SharedItem] = []
     private(set) var changes = ForeignChanges()
-    /// The greatest number applied; nil when there was none.
-    private(set) var last: Int64?
+    /// The last item applied; nil when there was none.
+    private(set) var last: SharedLog.Position?
 
     /// - Parameter clockOffset: the database's time minus this node's, in milliseconds.
     init(_ tables: [ReplicatedTable], blobs: BlobExchange, triggers: OwnTriggers, clockOffset: Int64) {
@@ -39,7 +39,7 @@ struct FeedApplication {
             for item in items where !item.isBody && !item.isOperation { try apply(item, in: db, orWait: true) }
             try retry(in: db)
         }
-        last = items.map(\.number).max() ?? last
+        last = items.max { $0.number < $1.number }.map { .init(number: $0.number, word: $0.word) } ?? last
     }
 
     /// Call it after the last page.

@@ -8,19 +8,22 @@ extension FleetMembership {
         let rows = try connection.run("SELECT name, value FROM rockpool.meta", within: .seconds(5)).first ?? []
         let terms = Dictionary(rows.map { ($0[0].text ?? "", $0[1].text ?? "") }) { first, _ in first }
         guard terms["version"].flatMap({ Int($0) }) == SharedSchema.version else {
-            throw Ended(description: "its schema is not version \(SharedSchema.version): upgrade this node")
+            throw Ended(description: "its schema is not version \(SharedSchema.version): upgrade this node", isForGood: true)
         }
         guard terms["key"] == keyMark else {
             throw Ended(
-                description: "this node has another secret than its fleet: copy install-key from a node's state_dir before the start")
+                description: "this node has another secret than its fleet: copy install-key from a node's state_dir before the start",
+                isForGood: true)
         }
         guard terms["moved"] != replica.node else {
             noteMove()
-            throw Ended(description: "the outbox was moved to this node's data.sqlite: run rockpool outbox migrate --to sqlite again")
+            throw Ended(
+                description: "the outbox was moved to this node's data.sqlite: run rockpool outbox migrate --to sqlite again",
+                isForGood: true)
         }
         guard replica.position == 0 || replica.position >= terms["pruned"].flatMap({ Int64($0) }) ?? 0 else {
             let reason = "this node was away for more than 30 days, or its fleet's outbox was moved"
-            throw Ended(description: "\(reason): stop it, export what it holds, remove data.sqlite, and start it")
+            throw Ended(description: "\(reason): stop it, export what it holds, remove data.sqlite, and start it", isForGood: true)
         }
         try checkMarks(of: terms)
     }
@@ -30,7 +33,7 @@ extension FleetMembership {
         let prefix = SharedSchema.timelinePrefix
         let newer = terms.filter { name, _ in name.hasPrefix(prefix) && Int64(name.dropFirst(prefix.count)) ?? 0 > replica.timeline }
         let mark = newer.values.compactMap { Int64($0) }.min() ?? .max
-        guard replica.position <= mark else { throw Ended(description: SharedLog.lacks(mark, of: replica.position)) }
+        guard replica.position <= mark else { throw Ended(description: SharedLog.lacks(mark, of: replica.position), isForGood: true) }
     }
 
     /// Marks a timeline that is new to this node, if no other node has.
@@ -62,6 +65,7 @@ extension FleetMembership {
             AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
         DELETE FROM rockpool.lane WHERE NOT EXISTS (
             SELECT 1 FROM rockpool.claim WHERE claim.upstream = lane.upstream AND claim.lane = lane.lane);
+        DELETE FROM rockpool.word WHERE at < clock_timestamp() - interval '1 hour';
         WITH gone AS (
             DELETE FROM rockpool.item WHERE data IS NULL AND n < (SELECT min(position) FROM rockpool.node) RETURNING n
         )

@@ -7,6 +7,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var name = ""
     /// Why the shared database is away; nil while it is there.
     package var absence: String?
+    /// True if this node takes no part any more until a person has done something.
+    package var hasEnded = false
     /// True if an acknowledged write survives the loss of the database's host.
     package var survivesHost = false
     /// True if the database never waits for its disk (`fsync = off`).

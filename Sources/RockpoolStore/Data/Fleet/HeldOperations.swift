@@ -12,12 +12,13 @@ enum HeldOperations {
     // MARK: acceptance
 
     /// Makes new rows get numbers of the range.
+    /// - Parameter last: the last that this process has given to an operation: a number that was handed over names nothing else before the end.
     /// - Returns: the shared numbers, for `endNumbering`.
-    static func beginNumbering(in db: Database) throws -> [(table: String, last: Int64)] {
+    static func beginNumbering(in db: Database, after last: Int64) throws -> [(table: String, last: Int64)] {
         try ReplicatedTable.numbered.map { table in
             let shared = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table]) ?? 0
             let held = try Int64.fetchOne(db, sql: "SELECT max(\(ReplicatedTable.number(of: table))) FROM \(table)") ?? 0
-            try FeedApplication.number(table.databaseValue, max(first - 1, held).databaseValue, in: db)
+            try FeedApplication.number(table.databaseValue, max(first - 1, held, table == "op" ? last : 0).databaseValue, in: db)
             return (table, shared)
         }
     }
@@ -27,19 +28,48 @@ enum HeldOperations {
     }
 
     static func count(in db: Database) throws -> Int {
-        try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM op WHERE seq >= ?"), arguments: [first]) ?? 0
+        try Int.fetchOne(db.cachedStatement(sql: "\(withKept) SELECT count(*) FROM op WHERE seq >= ? AND \(isNotKept)"), arguments: [first])
+            ?? 0
+    }
+
+    // MARK: what the shared database refuses
+
+    /// The operations that it has refused, until a person sends them again, and those that need one of them.
+    private static let withKept = """
+        WITH RECURSIVE kept (seq) AS (
+            SELECT seq FROM fleet_kept JOIN op USING (seq) WHERE op.state <> 'pending'
+            UNION SELECT op_dep.seq FROM kept JOIN op_dep ON op_dep.needs = kept.seq
+        )
+        """
+    private static let isNotKept = "seq NOT IN (SELECT seq FROM kept)"
+
+    /// Keeps an operation at this node, in a transaction of its own: it is dead, where it can be.
+    static func keepBack(_ sequence: Int64, detail: String, now: Timestamp, in db: Database) throws {
+        try db.execute(
+            sql: "INSERT INTO fleet_kept VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET detail = excluded.detail",
+            arguments: [sequence, detail])
+        guard
+            let state = try String.fetchOne(db, sql: "SELECT state FROM op WHERE seq = ?", arguments: [sequence]).flatMap(
+                OperationState.init),
+            OperationMachine.permits(from: state, to: .dead)
+        else { return }
+        try DataStore.transition(in: db, sequence: sequence, from: state, to: .dead, reason: .unshared, detail: detail, now: now)
     }
 
     // MARK: joining
 
-    /// Makes held operations of the open ones of an outbox that was never shared; the rest of it is forgotten, since the numbers of the
-    /// fleet take its place.
-    static func withdraw(in db: Database) throws {
+    /// Makes held operations of the open ones of an outbox that was never shared, before those that are held already; the rest of it is
+    /// forgotten, since the numbers of the fleet take its place.
+    /// - Returns: the first of their numbers.
+    static func withdraw(in db: Database) throws -> Int64 {
         try db.execute(sql: "DELETE FROM op WHERE state IN (\(OperationState.endedList)); DELETE FROM sync_log; DELETE FROM conflict;")
-        let open = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE seq < ?", arguments: [first])
-        try renumber(open.map { ($0, first + $0) }, linkedFrom: 0, in: db)
+        let open = try Int64.fetchAll(db, sql: "SELECT seq FROM op ORDER BY seq")
+        // Beyond every number that there is: none is given twice.
+        let start = max(first, (open.last ?? 0) + 1)
+        try renumber(open.enumerated().map { ($1, start + Int64($0)) }, linkedFrom: 0, in: db)
         // In flight when the last run ended.
         try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
+        return start
     }
 
     // MARK: hand-over
@@ -62,7 +92,7 @@ enum HeldOperations {
 
     /// Returns the first held operations, in their order: at least one, and no more than fit in `portion`; without it all.
     static func next(in db: Database, upTo portion: (writes: Int, bytes: Int64)?) throws -> [Int64] {
-        let sql = "SELECT seq, body_len FROM op WHERE seq >= ? ORDER BY seq LIMIT ?"
+        let sql = "\(withKept) SELECT seq, body_len FROM op WHERE seq >= ? AND \(isNotKept) ORDER BY seq LIMIT ?"
         var (sequences, bytes): ([Int64], Int64) = ([], 0)
         for row in try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [first, portion?.writes ?? -1]) {
             bytes += row[1]
@@ -89,8 +119,9 @@ enum HeldOperations {
                     SELECT 'snapshot', 0, base_sha, '', '' FROM op WHERE seq > ? AND seq < ? AND base_sha IS NOT NULL
                 """, arguments: [last, first])
         // The log in its order: what follows a line of a later operation comes with that.
-        let next = try Int64.fetchOne(db, sql: "SELECT min(n) FROM sync_log WHERE n >= ? AND seq > ?", arguments: [first, end])
-        let lines = "SELECT n FROM sync_log WHERE n >= ? AND n < ? ORDER BY n"
+        let later = "\(withKept) SELECT min(n) FROM sync_log WHERE n >= ? AND seq > ? AND \(isNotKept)"
+        let next = try Int64.fetchOne(db, sql: later, arguments: [first, end])
+        let lines = "SELECT n FROM sync_log WHERE n >= ?1 AND n < ?2 AND coalesce(seq, 0) < ?1 ORDER BY n"
         var line = try lastNumber("sync_log", in: db)
         for old in try Int64.fetchAll(db, sql: lines, arguments: [first, next ?? .max]) {
             line += 1
@@ -119,7 +150,19 @@ enum HeldOperations {
         let from = "FROM temp.fleet_number AS given WHERE given.old"
         try db.execute(sql: "UPDATE op SET seq = given.new, place = iif(place = seq, given.new, place) \(from) = op.seq")
         for (table, column) in naming { try db.execute(sql: "UPDATE \(table) SET \(column) = given.new \(from) = \(table).\(column)") }
-        try db.execute(sql: "UPDATE sync_log SET seq = given.new \(from) = sync_log.seq AND sync_log.n >= \(first)")
+        let wasKept = try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM fleet_kept JOIN temp.fleet_number AS given ON given.old = seq)")
+        // The lines of a held operation are of its range, except for what became of one that was refused.
+        let lines = wasKept == true ? "" : "AND sync_log.n >= \(first)"
+        try db.execute(sql: "UPDATE sync_log SET seq = given.new \(from) = sync_log.seq \(lines)")
+        if wasKept == true { try db.execute(sql: "DELETE FROM fleet_kept WHERE seq IN (SELECT old FROM temp.fleet_number)") }
+        // What stays here is nothing to other nodes.
+        try db.execute(
+            sql: """
+                UPDATE op SET base_seq = NULL WHERE seq IN (SELECT new FROM temp.fleet_number) AND base_seq >= \(first) AND seq < \(first);
+                UPDATE op SET superseded_by = NULL WHERE seq IN (SELECT new FROM temp.fleet_number) AND seq < \(first)
+                    AND superseded_by IN (SELECT seq FROM fleet_kept)
+                """)
         // Without an index: only operations that were held name one that is.
         for column in ["superseded_by", "fixes"] {
             try db.execute(sql: "UPDATE op SET \(column) = given.new \(from) = op.\(column) AND op.seq >= ?", arguments: [start])

@@ -81,6 +81,8 @@ struct Shipment {
         let row = found.map { row in
             table.moving(RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }), by: clockOffset)
         }
+        // A line of the log about an operation that stays here (`HeldOperations.keepBack`).
+        if table.name == "sync_log", let row, Int64.fromDatabaseValue(row["seq"]) ?? 0 >= HeldOperations.first { return }
         if table.name == "total", let row { turn(&key, of: row) }
         var item = SharedItem(table: table.name, key: key.encoded, part: part, data: row?.encoded)
         bytes += item.data?.count ?? 0

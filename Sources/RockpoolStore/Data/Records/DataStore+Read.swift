@@ -122,6 +122,12 @@ extension DataStore {
         return try await light("state = 'delivered' AND ended_at >= (\(latest)) - \(span.milliseconds)")
     }
 
+    /// The same within a transaction; rows that cannot be read are left out.
+    static func light(_ condition: String, in db: Database) throws -> [QueuedWrite] {
+        try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition) ORDER BY seq")
+            .compactMap { try? OperationRow.operation(from: $0) }
+    }
+
     func light(_ condition: String) async throws -> [QueuedWrite] {
         try await reading { db in
             try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
