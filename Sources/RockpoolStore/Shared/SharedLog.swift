@@ -291,7 +291,7 @@ final class SharedLog: Sendable {
 
     /// Runs a statement that only reads, before there is a transaction.
     func ask(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> [[[UInt8]?]] {
-        guard let connection = state.withLock(\.transaction) else { throw state.withLock(\.absence) }
+        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
         return try failing(connection) { try connection.run(sql, parameters, within: .seconds(30)) }
     }
 
