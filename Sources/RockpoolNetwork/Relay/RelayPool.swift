@@ -52,10 +52,12 @@ final class RelayPool {
     ///   - timeout: the time to open one; nil to open none.
     func take(to destination: RelayDestination, idleAtMost quiet: TimeSpan? = nil, timeout: TimeSpan?) -> RelayConnection? {
         if quiet != nil, let place = places[destination], place.keptFrom > .now() { return nil }
-        if let last = places[destination]?.idle.last,
+        while let last = places[destination]?.idle.last,
             quiet.map({ NIODeadline.now() - last.idleSince <= .milliseconds($0.milliseconds) }) ?? true
         {
-            return places[destination]?.idle.popLast()
+            places[destination]?.idle.removeLast()
+            if last.isQuiet { return last }
+            last.close()
         }
         guard let timeout else { return nil }
         // Those that have been idle for too long make room.
@@ -125,17 +127,19 @@ final class RelayPool {
         let (loop, origin) = (loop, destination.origin)
         let addresses = resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop)
         contexts.context(for: destination, on: loop).and(addresses).flatMap { context, addresses in
-            guard let address = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
-            return ClientBootstrap(group: loop)
-                .channelOption(.autoRead, value: false)
-                .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        if let context { try channel.speakTLS(with: origin.host, context: context) }
+            addresses[...].firstConnected(on: loop) { address in
+                ClientBootstrap(group: loop)
+                    .channelOption(.autoRead, value: false)
+                    .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try channel.pipeline.syncOperations.addHandler(UnreadBytes())
+                            if let context { try channel.speakTLS(with: origin.host, context: context) }
+                        }
                     }
-                }
-                .connectTimeout(.milliseconds(timeout.milliseconds))
-                .connect(to: address)
+                    .connectTimeout(.milliseconds(timeout.milliseconds))
+                    .connect(to: address)
+            }
         }.assumeIsolated().whenComplete { [weak self] in self?.opened($0, to: destination) }
     }
 

@@ -112,7 +112,7 @@ struct TunnelDialer: Sendable {
         }
         let isAllowed = upstream != nil || isLocalClient
         return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, for: client, on: loop).flatMap { addresses in
-            firstOf(addresses[...], on: loop) { open($0, on: loop, initialize: initialize) }
+            addresses[...].firstConnected(on: loop) { open($0, on: loop, initialize: initialize) }
         }
     }
 
@@ -145,7 +145,7 @@ struct TunnelDialer: Sendable {
         let context: EventLoopFuture<NIOSSLContext?> =
             parent.kind == .https ? TLSSettings().clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
         return context.flatMap { context in
-            firstOf(addresses[...], on: loop) { address in
+            addresses[...].firstConnected(on: loop) { address in
                 // One promise per attempt: the failure of one address does not decide the next one.
                 let stands = loop.makePromise(of: Void.self)
                 let opened = open(address, on: loop) { channel in
@@ -164,18 +164,6 @@ struct TunnelDialer: Sendable {
                     }
                 }
             }
-        }
-    }
-
-    /// Returns the first successful attempt, one after the other; the last failure when all fail.
-    private func firstOf(
-        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
-        attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
-    ) -> EventLoopFuture<any Channel> {
-        guard let first = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
-        let rest = addresses.dropFirst()
-        return attempt(first).flatMapError { error in
-            rest.isEmpty ? loop.makeFailedFuture(error) : firstOf(rest, on: loop, attempt: attempt)
         }
     }
 

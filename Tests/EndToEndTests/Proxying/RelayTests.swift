@@ -79,6 +79,23 @@ import Testing
         }
     }
 
+    /// Bytes after a response answer no request, whether they come with it or later (RFC 9112 §6.3).
+    @Test(arguments: ["", "Cache-Control: no-cache\r\n"], ["", "~"]) func strayBytesAnswerNobody(
+        _ fields: String, _ pause: String
+    ) async throws {
+        try await with(Self.ok("usual")) { site in
+            for _ in 0..<6 { try await #expect(site.get(fields: fields).body == "usual") }
+            for round in 0..<6 {
+                site.script.answer =
+                    Self.ok("usual") + pause + "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\nevil"
+                try await #expect(site.get(fields: fields).body == "usual", "round \(round)")
+                site.script.answer = Self.ok("other")
+                if !pause.isEmpty { try await Task.sleep(for: .milliseconds(100)) }
+                try await #expect(site.get(fields: fields).body == "other", "round \(round)")
+            }
+        }
+    }
+
     // MARK: other responses
 
     @Test(arguments: [401, 404, 500, 503]) func anotherStatusIsTheOrigins(_ status: Int) async throws {
