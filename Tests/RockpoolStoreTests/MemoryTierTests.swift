@@ -127,6 +127,36 @@ struct MemoryTierTests {
         #expect(try !isHot(mine) && isHot(nil))
     }
 
+    @Test func aValidatedEntryIsReplacedInMemory() throws {
+        let (tier, reply) = try warm()
+        let earlier = entry()
+        var response = earlier.response
+        response.head.fields[.eTag] = "\"two\""
+        let (moment, epoch) = (tier.moment, tier.epoch(of: key))
+        #expect(tier.replace(earlier, by: response, epoch: epoch))
+        #expect(tier.entries(of: key)?.first?.response.head.fields[.eTag] == "\"two\"" && tier.body(of: earlier) != nil)
+        #expect(try !isHot(tier), "the reply was made of the earlier response")
+        tier.keep(reply, sibling: sibling, credential: nil, since: moment)
+        #expect(try !isHot(tier))
+        #expect(!tier.replace(earlier, by: response, epoch: epoch), "it was changed meanwhile")
+        #expect(!tier.replace(entry(2), by: response, epoch: tier.epoch(of: key)))
+        response.requestFields = [.acceptLanguage: "de"]
+        #expect(!tier.replace(earlier, by: response, epoch: tier.epoch(of: key)), "it became another variant")
+        tier.remove([key.text])
+        #expect(tier.bytes == 0 && !tier.replace(earlier, by: response, epoch: tier.epoch(of: key)))
+    }
+
+    /// The validated one is the last one.
+    @Test func aReplacedEntryComesFirst() throws {
+        let tier = MemoryTier(limit: .mb(1))
+        let (first, second) = (entry(2), entry(1))
+        tier.keep([first, second], of: key, epoch: tier.epoch(of: key))
+        var response = second.response
+        response.responseTime = now + .seconds(1)
+        #expect(tier.replace(second, by: response, epoch: tier.epoch(of: key)))
+        #expect(tier.entries(of: key)?.map(\.id) == [1, 2])
+    }
+
     @Test func whateverIsRemovedIsNotHot() throws {
         let (first, _) = try warm()
         first.remove([other.text])

@@ -58,6 +58,8 @@ package final class CacheStore: Sendable {
     let originGrants: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
+    /// Revalidated responses whose rows are to be written, by their entries.
+    let freshenings = Mutex<[Int64: Freshening]>([:])
     let counters: Mutex<Counters>
     /// Removes bodies without a row after an unclean stop.
     let sweep = Mutex<Task<Void, Never>?>(nil)

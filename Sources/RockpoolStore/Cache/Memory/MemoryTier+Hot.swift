@@ -101,5 +101,5 @@ extension MemoryTier.State {
 }
 
 extension MemoryTier.Item {
-    fileprivate var hotCost: Int64 { hot.reduce(0) { $0 + $1.reply.memoryCost } }
+    var hotCost: Int64 { hot.reduce(0) { $0 + $1.reply.memoryCost } }
 }

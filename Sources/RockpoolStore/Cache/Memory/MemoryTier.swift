@@ -122,6 +122,33 @@ final class MemoryTier: Sendable {
         }
     }
 
+    /// Replaces the response of an entry by a revalidated one, and discards what was made of the earlier one. False if the entry is not in memory,
+    /// was removed since `epoch`, or becomes another variant.
+    func replace(_ entry: CacheEntry, by response: StoredResponse, epoch: UInt64) -> Bool {
+        let key = entry.key.text
+        return state.withLock { state in
+            guard state.epochs[State.slot(key)] == epoch, var item = state.items[key],
+                let index = item.entries.firstIndex(where: { $0.id == entry.id }),
+                Vary.variantKey(item.entries[index].response.requestFields) == Vary.variantKey(response.requestFields)
+            else { return false }
+            noteChange()
+            state.removals += 1
+            state.epochs[State.slot(key)] = state.removals
+            let before = item.cost
+            item.cost -= item.entries[index].memoryCost + item.hotCost
+            state.hotCount -= item.hot.count
+            item.entries[index].response = response
+            (item.hot, item.cost) = ([], item.cost + item.entries[index].memoryCost)
+            // The last one comes first, as it does from the database.
+            item.entries.sort { ($0.response.responseTime, $0.id) > ($1.response.responseTime, $1.id) }
+            state.items[key] = item
+            state.bytes += item.cost - before
+            state.touch(key)
+            state.shrink(to: limit)
+            return true
+        }
+    }
+
     func remove(_ keys: some Sequence<String>) {
         state.withLock { state in
             noteChange()
