@@ -191,9 +191,13 @@ final class RelayedExchange {
         if !isIncomplete || pending.readableBytes > Int(ResponseHeads.headLimit.bytes) { parse() }
     }
 
-    /// Stores the response to a first read. False if the read pipeline has to.
+    /// Ends the fetch of a read, or starts to store its response. False if the read pipeline has to.
     private func isKept(_ match: RelayTemplate.Match, of template: RelayTemplate) -> Bool {
-        guard let first = relay.first else { return true }
+        guard template.use == .store else {
+            relay.first?.pass()
+            return true
+        }
+        guard let first = relay.first else { return false }
         // A body that arrives later is stored while it is relayed, which the pipeline does.
         guard let length = match.length, pending.readableBytes == match.headLength + Int(length),
             let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length)),

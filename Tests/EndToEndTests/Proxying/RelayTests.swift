@@ -37,6 +37,39 @@ import Testing
         }
     }
 
+    /// Clients with tracing send no two requests alike; each is relayed, and the origin gets what its client sent.
+    @Test func requestsWithIdsOfTheirOwnAreRelayed() async throws {
+        try await with(Self.ok("usual")) { site in
+            let ids = { (number: Int) in "traceparent: 00-\(number)-1-01\r\nX-Request-Id: id-\(number)\r\nX-Odd: \(number % 3)\r\n" }
+            for number in 0..<10 { _ = try await site.get(fields: ids(number)) }
+            let before = try await site.relays()
+            for number in 10..<40 {
+                let token = number % 2 == 0 ? "Authorization: Bearer user\(number % 5)\r\n" : ""
+                try await #expect(site.get(fields: "Accept: a/b\r\n" + ids(number) + token).body == "usual")
+                let last = try #require(site.script.requests.last)
+                for line in (ids(number) + token).split(separator: "\r\n") { #expect(last.contains("\r\n\(line)\r\n"), "\(last)") }
+                #expect(last.contains("Bearer") == !token.isEmpty && last.ranges(of: "X-Request-Id").count == 1, "\(last)")
+            }
+            // The first two of a shape take the full path, and the first one of each user.
+            #expect(try await site.relays() >= before + 20)
+        }
+    }
+
+    /// The first requests of other users of a shape are no reason to learn it anew.
+    @Test func oneShapeServesManyUsers() async throws {
+        try await with(Self.ok("usual")) { site in
+            let token = { (user: Int) in "Authorization: Bearer user\(user)\r\n" }
+            for user in 0..<20 { for _ in 0..<2 { _ = try await site.get(fields: token(user)) } }
+            let before = try await site.relays()
+            for user in 0..<20 {
+                _ = try await site.get(fields: token(user + 100))
+                try await #expect(site.get(fields: token(user + 100)).body == "usual")
+                #expect(site.script.requests.last?.contains("Bearer user\(user + 100)\r\n") == true)
+            }
+            #expect(try await site.relays() >= before + 15)
+        }
+    }
+
     @Test func chunksAndLengthsOfEverySizeArriveWhole() async throws {
         try await with(Self.ok("x")) { site in
             try await site.warm()

@@ -91,7 +91,7 @@ import Testing
         let bytes = Array(text.utf8)
         let read = FastPathRequest(bytes.span, limits: ClientLimits())
         let plain = try #require(read)
-        #expect(plain.credentialLines.map { String(decoding: bytes[$0], as: UTF8.self) } == ["\(name): one"])
+        #expect(plain.lines.credentialLines.map { String(decoding: bytes[$0], as: UTF8.self) } == ["\(name): one"])
     }
 
     // MARK: selection
