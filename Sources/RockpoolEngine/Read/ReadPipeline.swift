@@ -259,7 +259,7 @@ package final class ReadPipeline: Sendable {
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
                 route: context.plan.route, early: context.exchange.early, account: context.isBehind ? nil : context.exchange.account,
-                forClient: !context.isBehind,
+                forClient: !context.isBehind, executor: context.exchange.executor,
                 interim: context.exchange.interim,
                 isOwn: { self.portal.isOwn($0, to: context, stored: stored) })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)

@@ -36,6 +36,34 @@ extension Relay {
     }
 }
 
+extension Relay {
+    /// A read that the pipeline sends: its response goes to the pipeline.
+    /// - Parameter now: the present time.
+    package init(of request: OutboundRequest, now: Timestamp) {
+        self.init(
+            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace), madeAt: now, bytes: request.head.message, templates: [],
+            identity: Self.nobody, first: nil)
+    }
+
+    private static let noPlan = RoutePlan()
+    private static let noTrace = Trace(method: "", url: "", startedAt: .distantPast)
+    private static let nobody = Identity()
+}
+
+/// What became of a request that was sent on a relay's connection.
+package struct RelayOutcome: Sendable {
+    /// The head of the response as it was received; empty for a failure.
+    let head: [UInt8]
+    /// Nil if the request is to be sent by another way: it was not sent, or it was lost and may be repeated.
+    package let result: Result<OriginReply, TransferFailure>?
+    /// The failure of a write that was sent and may be repeated.
+    let lost: TransferFailure?
+
+    package init(_ result: Result<OriginReply, TransferFailure>?, head: [UInt8] = [], lost: TransferFailure? = nil) {
+        (self.result, self.head, self.lost) = (result, head, lost)
+    }
+}
+
 /// What the relays of a rule have in common.
 package final class RelayBasis: Sendable {
     /// The request as the pipeline would send it, without a write's own key and body.
@@ -48,16 +76,10 @@ package final class RelayBasis: Sendable {
 }
 
 extension EarlyAnswer {
-    /// - Parameters:
-    ///   - head: as it was received; empty for a failure.
-    ///   - result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
-    ///   - lost: the failure of a write that was sent and may be repeated.
-    package convenience init(
-        to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?, lost: TransferFailure? = nil
-    ) {
+    package convenience init(to relay: Relay, _ outcome: RelayOutcome) {
         self.init(
-            to: relay.sent, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result, lost: lost,
-            sentAt: relay.madeAt)
+            to: relay.sent, head: outcome.head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: outcome.result,
+            lost: outcome.lost, sentAt: relay.madeAt)
     }
 }
 

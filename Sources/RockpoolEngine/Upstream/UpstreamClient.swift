@@ -55,13 +55,14 @@ package final class UpstreamClient: Sendable {
     ///   - mayShare: True for a read that another gateway of the site may answer.
     ///   - isPaid: True if the budget has counted the request already.
     ///   - early: The answer to the same request, if it was sent already.
+    ///   - executor: runs the calling task, if that is an event loop's.
     ///   - forClient: False for requests that no client waits for.
     ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, account: ClientAccount? = nil,
-        forClient: Bool = true,
+        forClient: Bool = true, executor: (any TaskExecutor)? = nil,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (OriginReply) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
@@ -77,7 +78,8 @@ package final class UpstreamClient: Sendable {
         // A queued write keeps these.
         for name in HTTPField.Name.keptWithWrites { request.head.fields[name] = nil }
         request.isDeclared = upstream != nil
-        request.account = account
+        (request.account, request.executor) = (account, executor)
+        request.isPermitted = { [reachability] in !reachability.isSwitchedOff(upstream?.name) }
         request.parentCredential = parent?.credential
         request.spent = counting(upstream, forClient: forClient)
         if early?.holdsWrite != true, reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }

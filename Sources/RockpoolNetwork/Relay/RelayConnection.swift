@@ -85,7 +85,7 @@ final class RelayConnection: ChannelInboundHandler {
 
     /// Closes the connection, on which the origin was silent: it may serve another one instead.
     func closeSilent() {
-        pool?.pause(destination)
+        pool?.noteSilent(destination)
         close()
     }
 

@@ -25,7 +25,7 @@ struct Server: Sendable {
     private let announcer: Announcer
     private let reporter: SiteReporter
     private let metered: MeteredWatch
-    private let origin: CurlOrigin
+    private let origin: LoopOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
     private let logger: Logger
@@ -52,8 +52,9 @@ struct Server: Sendable {
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
             logger: logger)
         let (addresses, ownPorts) = (AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) }), OwnPorts())
-        let origin = try CurlOrigin(
+        let curl = try CurlOrigin(
             addresses: addresses, ownPorts: ownPorts, connections: descriptors.budget.upstreamConnections, logger: logger)
+        let origin = LoopOrigin(curl: curl, addresses: addresses, ownPorts: ownPorts, now: WallClock.now)
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
@@ -69,8 +70,8 @@ struct Server: Sendable {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }
         }
         let listeners = try await Listeners.open(
-            configuration: configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
-            inherited: inherited, descriptors: descriptors, logger: logger)
+            configuration: configuration, engine: engine, contexts: contexts, origin: origin, addresses: addresses, ownPorts: ownPorts,
+            viaName: viaName, inherited: inherited, descriptors: descriptors, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
@@ -209,7 +210,7 @@ struct Server: Sendable {
 /// The stores, closed last.
 private struct Stores: Service {
     let engine: Engine
-    let origin: CurlOrigin
+    let origin: LoopOrigin
 
     func run() async throws {
         try? await gracefulShutdown()

@@ -129,6 +129,38 @@ import Testing
         }
     }
 
+    /// What no relay takes is read on kept connections too.
+    @Test func readsOfThePipelineKeepTheirConnections() async throws {
+        try await with(Self.ok("usual")) { site in
+            for _ in 0..<20 { try await #expect(site.get(fields: "Cache-Control: no-cache\r\n").body == "usual") }
+            #expect(site.script.requests.count == 20 && site.script.connections <= 2)
+            // One that is closed meanwhile is replaced.
+            site.script.answer = "close"
+            async let reply = site.get(fields: "Cache-Control: no-cache\r\n")
+            try await eventually("the request") { site.script.requests.count > 20 }
+            site.script.answer = Self.ok("again")
+            let (head, body) = try await reply
+            #expect(head.status == 200 && body == "again" || head.status == 502, "\(head)")
+            try await #expect(site.get(fields: "Cache-Control: no-cache\r\n").body == "again")
+        }
+    }
+
+    /// No way leads around the network switch.
+    @Test func whatTheNetworkSwitchEndsIsNotSentAgain() async throws {
+        try await with(Self.ok("usual")) { site in
+            let fields = "Cache-Control: no-cache\r\n"
+            for _ in 0..<10 { try await #expect(site.get(fields: fields).body == "usual") }
+            site.script.answer = "silence"
+            let before = site.script.requests.count
+            async let reply = site.get(fields: fields)
+            try await eventually("the request") { site.script.requests.count > before }
+            #expect(try await site.server.command("network", "offline").status == 0)
+            #expect(try await reply.head.status >= 500)
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(site.script.requests.count == before + 1)
+        }
+    }
+
     // MARK: other responses
 
     @Test(arguments: [401, 404, 500, 503]) func anotherStatusIsTheOrigins(_ status: Int) async throws {

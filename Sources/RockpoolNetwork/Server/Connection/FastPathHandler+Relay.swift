@@ -137,8 +137,9 @@ extension FastPathHandler: RelayClient {
         WholeReply(head: head, framing: .bodiless).writeInterim(context: context, wire: .plain)
     }
 
-    func handOver(_ early: EarlyAnswer) {
+    func handOver(_ outcome: RelayOutcome) {
         guard let relayed, let context else { return }
+        let early = EarlyAnswer(to: relayed.exchange.relay, outcome)
         self.relayed = nil
         connection.requests -= 1
         (connection.kept, connection.current) = (connection.current?.place, nil)
