@@ -55,6 +55,7 @@ package final class Engine: Sendable {
     private let graphQL = GraphQLRouting()
     let crossOrigin: CrossOriginReplies
     let gateways: GatewayReplies
+    private let git: GitReplies
     private let purges: PurgeRequests
     private let setup: SetupSite
     let accessLog: (@Sendable (String) -> Void)?
@@ -122,6 +123,7 @@ package final class Engine: Sendable {
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         gateways = GatewayReplies(cache: cache, active: active)
+        git = GitReplies(cache: cache, lookup: reads.lookup, active: active, logger: logger)
         setup = SetupSite(active: active)
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
@@ -240,11 +242,12 @@ package final class Engine: Sendable {
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {
-            if plan.route?.kind == .graphql {
+            switch plan.route?.kind {
+            case .graphql:
                 let isReachable = if case .no = permission { false } else { true }
                 keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
-            } else {
-                keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            case .git: keyingBody = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
+            case .standard, .s3, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
             }
             if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
                 // It is neither answered from the store nor stored.
@@ -265,6 +268,7 @@ package final class Engine: Sendable {
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
+        if context.gitRequest?.kind == .references { await git.keepReferences(for: context) }
         let answer =
             switch (plan.isWrite, exchange.isFromGateway) {
             case (true, _): await writes.write(&context)
@@ -273,6 +277,7 @@ package final class Engine: Sendable {
             case (false, false): await ownWrites.read(&context)
             }
         var reply = answer
+        if plan.route?.kind == .git { await git.complete(&reply, to: &context) }
         if plan.showsState {
             await sight.note(&reply, to: context, asked: asked, from: cache)
         }

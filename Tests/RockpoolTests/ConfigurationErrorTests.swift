@@ -95,6 +95,14 @@ import Testing
             "upstreams[0].routes[0].read: kind: graphql decides itself which requests read"
         ),
         (
+            "routes: [{ match: POST /a.git/**, kind: git }]",
+            "upstreams[0].routes[0].kind: kind: git needs every method of the repository: leave the method out of match"
+        ),
+        ("routes: [{ match: /, kind: git, queue: always }]", "upstreams[0].routes[0].queue: kind: git queues nothing"),
+        (
+            "routes: [{ match: /, kind: git, cache: body }]", "upstreams[0].routes[0].cache: kind: git decides itself which requests read"
+        ),
+        (
             "routes: [{ match: PUT /, read: true }]",
             "upstreams[0].routes[0].read: a PUT is not read by its body; possible for GET, OPTIONS, POST, PROPFIND, QUERY, REPORT, SEARCH"
         ),

@@ -107,7 +107,7 @@ struct ResponseStore: Sendable {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
-            isReadByBody: context.plan.route?.isKeyedByBody == true, assignsFreshness: context.plan.category?.ttl != nil)
+            isReadByBody: context.plan.route?.isReadByBody == true, assignsFreshness: context.plan.category?.ttl != nil)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
@@ -140,17 +140,18 @@ struct ResponseStore: Sendable {
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
         response.owner = plan.owner
+        response.pack = context.gitRequest.flatMap { StoredPack($0) }
         return response
     }
 
     /// Returns the response as one that also varies by the fields whose values its body repeats.
     func varying(_ response: StoredResponse, by watch: EchoWatch?) -> StoredResponse {
         guard let watch, case let names = watch.end(), !names.isEmpty else { return response }
-        let owner = response.owner
+        let (owner, pack) = (response.owner, response.pack)
         var response = response
         response.head = ImpliedVary.varying(response.head, by: names)
         response.requestFields = lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:])
-        response.owner = owner
+        (response.owner, response.pack) = (owner, pack)
         return response
     }
 
@@ -166,7 +167,8 @@ struct ResponseStore: Sendable {
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
         let groups = CacheGroups.all(in: response.head.fields)
-        let watch = EchoWatch(request, answeredBy: response.head)
+        // A server of git names its program, which may be the client's.
+        let watch = plan.route?.kind == .git ? nil : EchoWatch(request, answeredBy: response.head)
         return SharedBody.Storing(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.

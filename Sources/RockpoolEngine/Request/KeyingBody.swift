@@ -8,6 +8,8 @@ import RockpoolStore
 struct KeyingBody: Sendable {
     let bytes: ByteBuffer
     let digest: String
+    /// What a client of git asks.
+    var git: GitRequest?
 
     /// Recognises a write on a route where POST is a read (`cache: body`, `read: true`): a statement to a database, or a GraphQL operation that
     /// is no query.

@@ -60,6 +60,9 @@ struct RequestContext: Sendable {
 
     var bodyDigest: String? { keyingBody?.digest }
 
+    /// What a client of git asks.
+    var gitRequest: GitRequest? { keyingBody?.git }
+
     /// The body, if it is part of the key.
     var keyedBody: ByteBuffer? { keyingBody?.bytes }
 

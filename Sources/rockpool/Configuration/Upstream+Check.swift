@@ -51,15 +51,21 @@ extension Route {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
         if read, queue == .always { found.append(Contradiction("\(key).queue", "a request that reads is never queued")) }
-        if read, kind != .standard {
-            found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
-        }
-        if isReadByBody, let method = match.patternMethod,
+        if kind == .git {
+            if match.patternMethod != nil {
+                found.append(Contradiction("\(key).kind", "kind: git needs every method of the repository: leave the method out of match"))
+            }
+            if queue == .always { found.append(Contradiction("\(key).queue", "kind: git queues nothing")) }
+            if cache == .body { found.append(Contradiction("\(key).cache", "kind: git decides itself which requests read")) }
+        } else if isReadByBody, let method = match.patternMethod,
             !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
         {
             let key = kind == .graphql ? "\(key).kind" : cache == .body ? "\(key).cache" : "\(key).read"
             let known = kind == .graphql ? "POST" : BodyKey.declarable.sorted().joined(separator: ", ")
             found.append(Contradiction(key, "a \(method) is not read by its body; possible for \(known)"))
+        }
+        if read, kind != .standard {
+            found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
         }
         if offlineResponse != nil, offlineResponse != .accepted, kind == .s3 {
             found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))

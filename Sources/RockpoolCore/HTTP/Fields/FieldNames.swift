@@ -98,6 +98,8 @@ extension HTTPField.Name {
     package static let rockpoolCredential = listed("Rockpool-Credential")
     /// Kept with a shared copy: the identity that it answered (`StoredResponse.owner`). Never sent.
     package static let rockpoolOwner = listed("Rockpool-Owner")
+    /// Kept with the answer to a fetch from git: what its pack holds (`StoredPack`). Never sent.
+    package static let rockpoolPack = listed("Rockpool-Pack")
     /// On replies: the write is one that waits already. Kept with a write that may be repeated, and never sent (`RepeatMark`).
     package static let rockpoolRepeat = listed("Rockpool-Repeat")
     /// The address of the client of a queued write that came without a credential; kept with the write, and never sent.
