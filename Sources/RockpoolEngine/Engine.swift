@@ -268,7 +268,7 @@ package final class Engine: Sendable {
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
-        if context.gitRequest?.kind == .references { await git.keepReferences(for: context) }
+        if plan.route?.kind == .git { await git.keepReferences(for: context) }
         let answer =
             switch (plan.isWrite, exchange.isFromGateway) {
             case (true, _): await writes.write(&context)

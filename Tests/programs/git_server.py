@@ -1,4 +1,4 @@
-"""Serves the repositories of the current directory by git's own server program, and large files: git_server.py PORT."""
+"""Serves the repositories of the current directory by git's own server program, and large files; below /closed to ann: git_server.py PORT."""
 
 import datetime
 import http.server
@@ -49,6 +49,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path, _, query = self.path.partition("?")
         content = self.content()
+        if path.startswith("/closed/"):
+            path = path.removeprefix("/closed")
+            if self.headers.get("Authorization") != "Basic YW5uOnNlY3JldA==":  # ann:secret
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", 'Basic realm="pool"')
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
         if path.endswith("/info/lfs/objects/batch"):
             return self.answer(200, "application/vnd.git-lfs+json", self.large_files(json.loads(content), path.partition("/info/")[0]))
         if "/info/lfs/objects/" in path:

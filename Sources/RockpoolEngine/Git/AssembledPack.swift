@@ -89,7 +89,7 @@ actor AssembledPack: BodySource {
             self.introduction = nil
             var head = ByteBuffer(string: "PACK")
             head.writeInteger(UInt32(2))
-            head.writeInteger(parts.reduce(0) { $0 + $1.count })
+            head.writeInteger(parts.reduce(0) { $0 &+ $1.count })
             var bytes = ByteBuffer(bytes: introduction)
             bytes.writeImmutableBuffer(packets(of: head))
             return bytes

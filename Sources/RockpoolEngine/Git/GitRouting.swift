@@ -19,12 +19,12 @@ enum GitRouting {
         let coding = ResponseHead(status: 200, fields: HTTPFields(exchange.request.fields.filter { $0.name == .contentEncoding }))
         let plain = bytes.decoded(of: coding, upTo: 8 * limit).map { Array($0.readableBytesView) }
         if asked == .largeFiles {
-            guard let plain, (try? JSONValue.parse(plain))?["operation"]?.string == "download" else {
+            guard let request = plain.flatMap({ LargeFileRequest(body: $0) }) else {
                 plan = routes.plan(for: exchange.request, isWrite: true)
                 (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
                 return nil
             }
-            return KeyingBody(bytes, for: exchange.request)
+            return KeyingBody(bytes, of: request)
         }
         guard let request = plain.flatMap({ GitRequest(body: $0) }) else { return KeyingBody(bytes, for: exchange.request) }
         if let replacement = request.replacement {
@@ -39,5 +39,10 @@ extension KeyingBody {
     fileprivate init(_ bytes: ByteBuffer, of request: GitRequest) {
         self.init(bytes: bytes, digest: CacheStore.digest(of: request.key))
         git = request
+    }
+
+    fileprivate init(_ bytes: ByteBuffer, of request: LargeFileRequest) {
+        self.init(bytes: bytes, digest: CacheStore.digest(of: request.key))
+        largeFiles = request
     }
 }

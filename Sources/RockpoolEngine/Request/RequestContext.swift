@@ -62,6 +62,8 @@ struct RequestContext: Sendable {
 
     /// What a client of git asks.
     var gitRequest: GitRequest? { keyingBody?.git }
+    /// What a client of Git LFS asks.
+    var largeFileRequest: LargeFileRequest? { keyingBody?.largeFiles }
 
     /// The body, if it is part of the key.
     var keyedBody: ByteBuffer? { keyingBody?.bytes }

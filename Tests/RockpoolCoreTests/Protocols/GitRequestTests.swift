@@ -71,12 +71,26 @@ import Testing
         #expect(GitRequest(body: Array("0000".utf8)) == nil && GitRequest(body: Array("hello".utf8)) == nil)
     }
 
-    @Test func referencesNameObjects() {
-        let answer = message([
-            "unborn HEAD symref-target:refs/heads/main", "a1 refs/heads/x", "b2 refs/tags/v1 peeled:c3", "a1 refs/heads/y", "0000",
-        ])
-        #expect(GitRequest.objects(listedIn: answer) == ["a1", "b2"])
-        #expect(GitRequest.objects(listedIn: Array("<html>".utf8)) == nil)
+    @Test func aPackIsIntroducedAsItsClientUnderstands() throws {
+        func words(_ introduction: (bytes: [UInt8], hasPack: Bool)) -> [String] {
+            let packets = GitPacket.all(in: introduction.bytes) ?? []
+            return packets.map { $0.text ?? ($0 == .flush ? "0000" : "0001") } + (introduction.hasPack ? ["+"] : [])
+        }
+        let (begin, bases) = ("want a multi_ack_detailed side-band-64k", ["b", "c"])
+        let open = try request(begin + " no-done", "0000", "have b", "have c", "0000")
+        #expect(words(open.introduction(bases: bases)) == ["ACK b common", "ACK c common", "ACK c ready", "NAK", "ACK c", "+"])
+        #expect(words(open.introduction(bases: [])) == ["NAK"])
+        let careful = try request(begin, "0000", "have b", "have c", "0000")
+        #expect(words(careful.introduction(bases: bases)) == ["ACK b common", "ACK c common", "ACK c ready", "NAK"])
+        let simple = try request("want a side-band-64k", "0000", "have b", "have c", "0000")
+        #expect(words(simple.introduction(bases: bases)) == ["NAK"])
+        let done = try request(begin, "0000", "have b", "have c", "done")
+        #expect(words(done.introduction(bases: bases)) == ["ACK c", "+"] && words(done.introduction(bases: [])) == ["NAK", "+"])
+        let second = try request("command=fetch", "0001", "want a", "have b", "have c", "0000")
+        #expect(words(second.introduction(bases: bases)) == ["acknowledgments", "ACK b", "ACK c", "ready", "0001", "packfile", "+"])
+        #expect(words(second.introduction(bases: [])) == ["acknowledgments", "NAK", "0000"])
+        let told = try request("command=fetch", "0001", "want a", "have b", "done", "0000")
+        #expect(words(told.introduction(bases: ["b"])) == ["packfile", "+"])
     }
 
     private func pack(_ wants: [String], having haves: [String] = []) throws -> StoredPack {
@@ -107,7 +121,7 @@ import Testing
         let noted = try #require(StoredPack(whole))
         #expect(StoredPack(note: noted.note) == noted && noted.wants == ["a", "b"] && noted.haves == ["c"])
         try #expect(StoredPack(request("command=fetch", "0001", "want a", "deepen 1", "done", "0000")) == nil)
-        let many = ["command=fetch", "0001"] + (0...300).map { "want \($0)" } + ["done", "0000"]
+        let many = ["command=fetch", "0001"] + (0...1000).map { "want \($0)" } + ["done", "0000"]
         try #expect(StoredPack(#require(GitRequest(body: message(many)))) == nil)
     }
 

@@ -41,7 +41,17 @@ package enum GitPacket: Hashable, Sendable {
     }
 
     /// A packet with a line of text.
-    package static func line(_ text: String) -> [UInt8] { length(text.utf8.count + 5) + Array(text.utf8) + [0x0A] }
+    package static func line(_ text: String) -> [UInt8] { GitPacket.data(Array(text.utf8)).bytes }
+
+    /// The packet as it is sent, with the line feed at the end of its data.
+    package var bytes: [UInt8] {
+        switch self {
+        case .data(let data): Self.length(data.count + 5) + data + [0x0A]
+        case .flush: Self.flushBytes
+        case .delimiter: Self.delimiterBytes
+        case .end: Array("0002".utf8)
+        }
+    }
 
     /// The beginning of a packet of `count` bytes, its own four included.
     package static func length(_ count: Int) -> [UInt8] {

@@ -16,6 +16,8 @@ package struct GitRequest: Hashable, Sendable {
     package private(set) var isDone = false
     /// True if the answer is a pack with the whole history of what is wanted, as far as the client has not got it.
     package private(set) var isComplete = false
+    /// What the client of versions 0 and 1 understands, as it says in its first line.
+    private var capabilities: [String] = []
     /// The question to send in its place, so that every client asks for the same references; nil for the client's own.
     package private(set) var replacement: [UInt8]?
 
@@ -75,11 +77,36 @@ package struct GitRequest: Hashable, Sendable {
         let capabilities = words.dropFirst(2).filter { !Self.names(aProgram: $0) && $0 != "no-progress" }
         lines[0] = words.prefix(2).joined(separator: " ")
         read(lines)
+        self.capabilities = Array(capabilities)
         isComplete =
             capabilities.contains("side-band-64k") && !capabilities.contains(Self.sha256)
             && lines.allSatisfy { $0 == "done" || Self.names(anObject: $0) }
-        setKey(Array(capabilities), lines)
+        setKey(self.capabilities, lines)
     }
+
+    // MARK: the answer
+
+    /// What an answer with a pack begins with.
+    /// - Parameter bases: the objects of the client on which the pack builds.
+    /// - Returns: The bytes, and whether the pack follows at once; else the client agrees first.
+    package func introduction(bases: [String]) -> (bytes: [UInt8], hasPack: Bool) {
+        let acknowledged = { (end: String) in bases.flatMap { GitPacket.line("ACK " + $0 + end) } }
+        guard isVersion2 else {
+            let last = bases.last.map { GitPacket.line("ACK " + $0) }
+            if isDone { return (last ?? Self.nothingCommon, true) }
+            guard let base = bases.last, let last, capabilities.contains("multi_ack_detailed") else { return (Self.nothingCommon, false) }
+            let agreed = acknowledged(" common") + GitPacket.line("ACK \(base) ready") + Self.nothingCommon
+            return capabilities.contains("no-done") ? (agreed + last, true) : (agreed, false)
+        }
+        let pack = GitPacket.line("packfile")
+        if isDone { return (pack, true) }
+        let beginning = GitPacket.line("acknowledgments")
+        // What the client has is not agreed on yet, and it may have more to say.
+        if bases.isEmpty { return (beginning + Self.nothingCommon + GitPacket.flushBytes, false) }
+        return (beginning + acknowledged("") + GitPacket.line("ready") + GitPacket.delimiterBytes + pack, true)
+    }
+
+    private static let nothingCommon = GitPacket.line("NAK")
 
     // MARK: both
 
@@ -96,12 +123,6 @@ package struct GitRequest: Hashable, Sendable {
     private mutating func setKey(_ capabilities: [String], _ arguments: [String]) {
         let text = capabilities.joined(separator: "\n") + "\n\n" + arguments.joined(separator: "\n")
         key = Array(text.utf8)
-    }
-
-    /// The objects that a list of references names; nil if an answer is none.
-    package static func objects(listedIn answer: [UInt8]) -> Set<String>? {
-        guard let packets = GitPacket.all(in: answer) else { return nil }
-        return Set(packets.compactMap { $0.text?.split(separator: " ").first.map { String($0) } }.filter { $0 != "unborn" })
     }
 
     private static func names(aProgram capability: String) -> Bool {

@@ -3,7 +3,7 @@
 /// What a stored answer to a fetch holds: the history of what was wanted, beside what its client had.
 package struct StoredPack: Hashable, Sendable {
     /// The most objects that one names.
-    private static let limit = 300
+    private static let limit = 1000
 
     package let wants: [String]
     package let haves: [String]
@@ -32,17 +32,24 @@ package struct StoredPack: Hashable, Sendable {
     package static func chain(
         for wants: [String], having haves: Set<String>, among stored: [StoredPack]
     ) -> (packs: [Int], bases: [String])? {
+        var holders: [String: [Int]] = [:]
+        for (index, pack) in stored.enumerated() {
+            for want in pack.wants { holders[want, default: []].append(index) }
+        }
         var (chosen, bases, open, seen) = ([Int](), [String](), wants.filter { !haves.contains($0) }, Set<String>())
         while let want = open.popLast() {
             guard seen.insert(want).inserted else { continue }
-            let holders = stored.indices.filter { stored[$0].wants.contains(want) }
-            guard let index = holders.first(where: chosen.contains) ?? best(holders, among: stored, haves: haves) else { return nil }
+            let candidates = holders[want] ?? []
+            guard
+                let index = candidates.first(where: chosen.contains)
+                    ?? best(candidates, among: stored, haves: haves, isHeld: { holders[$0] != nil })
+            else { return nil }
             guard !chosen.contains(index) else { continue }
             chosen.append(index)
             for have in stored[index].haves {
                 if haves.contains(have) {
                     if !bases.contains(have) { bases.append(have) }
-                } else if stored.contains(where: { $0.wants.contains(have) }) {
+                } else if holders[have] != nil {
                     open.append(have)
                 }
             }
@@ -50,12 +57,9 @@ package struct StoredPack: Hashable, Sendable {
         return (chosen.reversed(), bases)
     }
 
-    /// A pack that needs nothing but what the client has, or nothing at all; else the newest one.
-    private static func best(_ holders: [Int], among stored: [StoredPack], haves: Set<String>) -> Int? {
-        holders.first { !stored[$0].haves.isEmpty && stored[$0].haves.contains(where: haves.contains) }
-            ?? holders.first { stored[$0].haves.isEmpty }
-            ?? holders.first { index in
-                stored[index].haves.contains { have in stored.contains { $0.wants.contains(have) } }
-            }
+    /// A pack that needs nothing but what the client has, or nothing at all; else the newest one that builds on another.
+    private static func best(_ holders: [Int], among stored: [StoredPack], haves: Set<String>, isHeld: (String) -> Bool) -> Int? {
+        holders.first { stored[$0].haves.contains(where: haves.contains) } ?? holders.first { stored[$0].haves.isEmpty }
+            ?? holders.first { stored[$0].haves.contains(where: isHeld) }
     }
 }
