@@ -15,6 +15,8 @@ package final class ReadPipeline: Sendable {
     let updates: EntryUpdates
     /// Stores responses.
     let responses: ResponseStore
+    /// Keeps challenges.
+    let spaces: ProtectionSpaces
     let portal: PortalCheck
     /// Fetches in progress; one fetch serves all clients that request the same.
     let inFlight = InFlightFetches()
@@ -39,6 +41,7 @@ package final class ReadPipeline: Sendable {
         lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         portal = PortalCheck(reachability: reachability, upstreams: upstreams, now: now)
         storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
+        spaces = ProtectionSpaces(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
         updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
         responses = ResponseStore(cache: cache, lookup: lookup, portal: portal, active: active, logger: logger, now: now)
     }
@@ -228,6 +231,7 @@ package final class ReadPipeline: Sendable {
             {
                 fetched.isLastingRefusal = false
             }
+            if !fetched.isSuspect { spaces.keep(received.head, sentAt: sentAt, for: context) }
             context.trace = proved.trace
             register(fetched, as: part.number, for: proved, by: forwarding)
             if !fetched.isSuspect { fetchWhole(after: received.head, length: received.length, for: context, by: forwarding) }

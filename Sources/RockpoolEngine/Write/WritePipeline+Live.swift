@@ -95,6 +95,7 @@ extension WritePipeline {
         _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
     ) async -> Reply {
         let (answer, received, brokeOff) = await collected(answer, context: context)
+        reads.spaces.keep(answer.head, sentAt: sentAt, for: context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)

@@ -31,6 +31,11 @@ extension WritePipeline {
             let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
             return refuse(Problem(.badRequest, detail: detail), context: &context)
         }
+        if case .no(let reason) = context.permission,
+            let asked = await reads.challenge(after: .notTried(reason, upstreams.lastFailure(upstream)), for: &context)
+        {
+            return asked
+        }
         do {
             switch try await Spool.read(
                 context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),

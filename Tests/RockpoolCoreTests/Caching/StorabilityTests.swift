@@ -308,7 +308,10 @@ import Testing
         check(Case(response: challenge, expected: .refused(.status), status: 401))
         check(Case(response: challenge, expected: .refused(.status), status: 401, context: Self.annOffline))
         check(Case(response: challenge, expected: .refused(.status), status: 401, request: "Authorization: Basic x", context: Self.offline))
-        for other in ["", "WWW-Authenticate: Bearer", "WWW-Authenticate: Digest nonce=1"] {
+        for known in ["Bearer", "Digest nonce=1, qop=\"auth, auth-int\"", "basic"] {
+            check(Case(response: "WWW-Authenticate: \(known)", expected: .own("anonymous"), status: 401, context: Self.offline))
+        }
+        for other in ["", "WWW-Authenticate: NTLM", "WWW-Authenticate: Negotiate, X realm=\"a, Basic b\""] {
             check(Case(response: other, expected: .refused(.status), status: 401, context: Self.offline))
         }
     }

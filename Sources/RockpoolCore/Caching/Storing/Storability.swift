@@ -84,7 +84,7 @@ extension Storability {
     ) -> Reason? {
         let status = response.status
         let directives = validity.directives
-        let isChallenge = KeptChallenge.isOne(response, to: request, context: context)
+        let isChallenge = KeptChallenge.isOne(response, to: request, policy: context.policy, identity: context.identity)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         switch RepositoryExchange.part(response) {
