@@ -62,6 +62,10 @@ import Testing
         upstream.routes[0].success = SuccessRule()
         upstream.routes[0].offlineResponse = .fixed(FixedReply())
         upstream.routes[0].timeouts = RouteTimeouts()
+        upstream.routes[0].ttl = LifetimeRule()
+        upstream.routes[0].onAbort = .bounds(AbortBounds())
+        upstream.onAbort = .bounds(AbortBounds())
+        configuration.defaults.onAbort = .bounds(AbortBounds())
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]

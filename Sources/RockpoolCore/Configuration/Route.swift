@@ -64,6 +64,12 @@ package struct Route: Hashable, Sendable {
     package var onRefused = Refused.skip
     /// True if a success of this request ends its client's session (docs/outbox.md#forgotten).
     package var logout = false
+    /// The lifetimes of its responses; nil: as they say, or as the category says.
+    package var ttl: LifetimeRule?
+    /// The staleness up to which its responses are served in place of errors; nil: as the upstream says.
+    package var staleOnError: TimeSpan?
+    /// What becomes of a fetch whose client leaves; nil: as the upstream says.
+    package var onAbort: AbortRule?
 
     package init(
         match: String, category: String? = nil, strategy: Strategy? = nil, queue: Queue = .allowed,

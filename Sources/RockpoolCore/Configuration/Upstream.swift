@@ -35,6 +35,10 @@ package struct Upstream: Hashable, Sendable {
     package var tags = TagVisibility.hide
     /// The answer where neither the upstream nor the cache has one.
     package var onMiss = MissAnswer.problem
+    /// The staleness up to which its responses are served in place of errors; nil: as they say.
+    package var staleOnError: TimeSpan?
+    /// What becomes of a fetch whose client leaves; nil: the built-in bounds.
+    package var onAbort: AbortRule?
     /// The request budget; nil: none, and announcements are not heeded.
     package var rateLimit: RateLimitRule?
     /// Whether its connection is metered.

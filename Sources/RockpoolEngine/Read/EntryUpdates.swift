@@ -28,6 +28,7 @@ struct EntryUpdates: Sendable {
         request.fields = lookup.veiled(request.fields)
         entry.response = Revalidation.freshened(
             entry.response, by: notModified, request: request, requestTime: sentAt, responseTime: now())
+        entry.response.adopt(context.plan.route?.ttl)
         await replace(with: entry, for: context)
         return entry
     }

@@ -73,7 +73,8 @@ package final class ReadPipeline: Sendable {
         ReuseContext(
             policy: context.plan.policy, strategy: context.plan.strategy,
             offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
-            isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
+            isReachable: context.isReachable && !portal.isDoubted(plan: context.plan),
+            staleOnError: active.configuration.staleOnError(of: context.plan), hasBody: context.exchange.body != nil,
             cachesByBody: context.bodyDigest != nil, isByAuthorization: context.identity.isByAuthorization)
     }
 

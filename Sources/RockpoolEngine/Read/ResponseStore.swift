@@ -46,8 +46,10 @@ struct ResponseStore: Sendable {
         case .store(var plan):
             let category = category(of: head, context.plan)
             var key = await key(for: head, plan: plan, context: context)
-            if let owner = plan.owner, await lookup.isOfAnother(key, than: owner) {
-                plan = StoragePlan(partition: .identity(owner), stripped: plan.stripped, allowsHeuristic: false, isForGet: plan.isForGet)
+            var reserved = isOverriddenShare(plan, of: head, for: context) ? context.identity.partition : nil
+            if reserved == nil, let owner = plan.owner, await lookup.isOfAnother(key, than: owner) { reserved = owner }
+            if let reserved {
+                plan = StoragePlan(partition: .identity(reserved), stripped: plan.stripped, allowsHeuristic: false, isForGet: plan.isForGet)
                 key = CacheKey(key, in: plan.partition)
             }
             guard !found.isEmpty || admission.admits(key, to: category) else {
@@ -68,6 +70,15 @@ struct ResponseStore: Sendable {
             fetched.request = received.request
             return fetched
         }
+    }
+
+    /// True if only a promise to validate lets other clients have a response, and the route overrides that promise: then the client has the copy
+    /// alone (RFC 9111 §3.5).
+    func isOverriddenShare(_ plan: StoragePlan, of head: ResponseHead, for context: RequestContext) -> Bool {
+        guard context.plan.route?.ttl?.overrides == true, plan.partition == .shared, context.identity.partition?.isEmpty == false else {
+            return false
+        }
+        return plan.owner != nil || CacheControl.governing(in: head.fields).directives.forbidsStale
     }
 
     /// The category of a response: of its route, or else by its type.
@@ -107,7 +118,8 @@ struct ResponseStore: Sendable {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
-            isReadByBody: context.plan.route?.isReadByBody == true, assignsFreshness: context.plan.category?.ttl != nil)
+            isReadByBody: context.plan.route?.isReadByBody == true, assignsFreshness: context.plan.assignedTTL != nil,
+            overridesFreshness: context.plan.route?.ttl?.overrides == true)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
@@ -136,22 +148,21 @@ struct ResponseStore: Sendable {
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt, bodyLength: 0, category: category.name,
-            assignedTTL: plan.assignedTTL(named: context.plan.category?.ttl))
+            assignedTTL: plan.assignedTTL(named: context.plan.assignedTTL))
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
         response.owner = plan.owner
         response.pack = context.gitRequest.flatMap { StoredPack($0) }
+        response.adopt(context.plan.route?.ttl)
         return response
     }
 
     /// Returns the response as one that also varies by the fields whose values its body repeats.
     func varying(_ response: StoredResponse, by watch: EchoWatch?) -> StoredResponse {
         guard let watch, case let names = watch.end(), !names.isEmpty else { return response }
-        let (owner, pack) = (response.owner, response.pack)
         var response = response
         response.head = ImpliedVary.varying(response.head, by: names)
-        response.requestFields = lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:])
-        (response.owner, response.pack) = (owner, pack)
+        response.select(lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:]))
         return response
     }
 
@@ -215,7 +226,7 @@ struct ResponseStore: Sendable {
                 let category = active.category(named: response.category) ?? .ephemeral
                 cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category, of: key)), of: key.url)
             },
-            ended: end, watch: watch)
+            ended: end, watch: watch, onAbort: active.configuration.onAbort(of: plan))
     }
 
     /// The reason why a body was not stored: larger than any body of its category or upstream may be, or no space now.

@@ -25,7 +25,7 @@ struct StoredReplies: Sendable {
         guard case (let head, let body)? = content else { return nil }
         cache.use(entry)
         context.trace.fetchedAt = entry.response.includesWritesUntil
-        context.trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
+        context.trace.cacheStatus = status ?? .hit(freshness)
         return Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
     }
 

@@ -19,7 +19,8 @@ extension ResponseStore {
         if portal.declared(plan) != nil, MediaType.isPage(head.fields) { return nil }
         guard portal.sign(of: head, to: context, stored: []) == nil, !portal.isDoubted(plan: plan),
             head.searchVariance(plan: plan).isDefault,
-            case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt)
+            case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt),
+            !isOverriddenShare(storage, of: head, for: context)
         else { return nil }
         let category = category(of: head, plan)
         let key = storage.key(for: context.request)

@@ -73,6 +73,7 @@ extension Route {
         if case .fixed(let reply)? = offlineResponse, reply.status == 204 || reply.status == 205, !reply.body.isEmpty {
             found.append(Contradiction("\(key).offline_response.body", "a \(reply.status) has no body"))
         }
+        if ttl?.isContradictory == true { found.append(Contradiction("\(key).ttl.min", "is above max")) }
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))
         }

@@ -35,6 +35,9 @@ import Testing
         Case(response: "Cache-Control: max-age=60 | Cache-Control: No-Store", expected: .refused(.noStore)),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.requestNoStore), request: "Cache-Control: no-store"),
         Case(response: "Cache-Control: no-cache", expected: .refused(.neverReusable)),
+        Case(response: "Cache-Control: no-cache", expected: .shared, context: StorageContext(overridesFreshness: true)),
+        Case(
+            response: "Cache-Control: private, no-cache", expected: .refused(.isPrivate), context: StorageContext(overridesFreshness: true)),
         Case(response: "Cache-Control: no-cache | ETag: \"a\"", expected: .shared),
         Case(response: "Cache-Control: no-cache, max-age=60", expected: .refused(.neverReusable)),
         Case(response: "Cache-Control: no-cache=\"x\", max-age=60", expected: .shared),

@@ -100,6 +100,8 @@ extension HTTPField.Name {
     package static let rockpoolOwner = listed("Rockpool-Owner")
     /// Kept with the answer to a fetch from git: what its pack holds (`StoredPack`). Never sent.
     package static let rockpoolPack = listed("Rockpool-Pack")
+    /// Kept with a copy: the lifetimes that its route sets (`StoredResponse.lifetimeRule`). Never sent.
+    package static let rockpoolLifetime = listed("Rockpool-Lifetime")
     /// On replies: the write is one that waits already. Kept with a write that may be repeated, and never sent (`RepeatMark`).
     package static let rockpoolRepeat = listed("Rockpool-Repeat")
     /// The address of the client of a queued write that came without a credential; kept with the write, and never sent.

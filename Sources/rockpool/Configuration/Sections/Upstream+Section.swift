@@ -36,6 +36,8 @@ extension Upstream {
         .optional("transfer_hours", field: \.transferHours, as: .dayHours),
         .optional("cache_limit", field: \.cacheLimit, as: .limit),
         .optional("data_limit", field: \.dataLimit, as: .limit),
+        .abortRule("on_abort", field: \.onAbort),
+        .optional("stale_on_error", field: \.staleOnError, as: .duration),
     ])
 
     /// The defaults over which the keys of an upstream are read.
