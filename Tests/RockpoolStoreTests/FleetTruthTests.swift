@@ -119,6 +119,55 @@ struct FleetTruthTests: FleetCase {
         await b.close()
     }
 
+    /// What is refused stands beyond every number of the fleet, which go on below it; nothing that other nodes have names it.
+    @Test func nothingSharedRefersToWhatIsRefused() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        try refuse("'bad', 'worse'")
+        try server.stop()
+        try await until { a.fleet?.absence != nil && b.fleet?.absence != nil }
+        for id in ["bad", "1", "worse"] { _ = try await a.append(write(id, lane: id)) }
+        try server.start()
+        try await until { (try? await open(b)) == ["1"] }
+        try await until { a.fleet?.held == 0 }
+        var needing = write("needing", lane: "needing")
+        needing.dependsOn = ["bad"]
+        await #expect { try await a.append(needing) } throws: { "\($0)".contains("only this node has") }
+        // A note about it takes no number of the fleet's log from another node.
+        #expect(try await a.log("noted", operation: "bad", detail: "here", now: time.now))
+        _ = try await b.append(write("2", lane: "2"))
+        try await a.catchUp()
+        _ = try await a.append(write("3", lane: "3"))
+        #expect(try await open(b) == ["1", "2", "3"])
+        let lines =
+            "SELECT count(*) FROM sync_log JOIN op USING (seq) WHERE id = 'bad' AND event = 'noted' AND n >= \(HeldOperations.first)"
+        #expect(try await a.reading { try Int.fetchOne($0, sql: lines) } == 1)
+        #expect(try await a.reading { try OutboxCensus(in: $0) } == b.reading { try OutboxCensus(in: $0) })
+        // The later one is offered first; what was handed over before stays known as that.
+        try server.sql("ALTER TABLE rockpool.item DROP CONSTRAINT refused")
+        for (id, count) in [("worse", 4), ("bad", 5)] {
+            let held = try #require(try await a.operation(id: id))
+            _ = try await a.transition(id: id, to: .pending, reason: nil, from: [.dead], now: time.now)
+            try await until { (try? await open(b).count) == count }
+            #expect(a.isHandedOver(held.sequence) && a.isHandedOver(HeldOperations.first + 1))
+        }
+        await a.close()
+        await b.close()
+    }
+
+    @Test func theLogIsTrimmedByItsOwnNumbersBesideThoseOfWhatIsRefused() async throws {
+        let a = try await node("a")
+        try refuse("'bad'")
+        try server.stop()
+        try await until { a.fleet?.absence != nil }
+        for id in ["1", "bad"] { _ = try await a.append(write(id)) }
+        try server.start()
+        try await until { try await a.operation(id: "bad")?.state == .dead }
+        let before = try await a.reading { try Int.fetchOne($0, sql: "SELECT count(*) FROM sync_log") }
+        try await a.trimLog(before: .distantPast)
+        #expect(try await a.reading { try Int.fetchOne($0, sql: "SELECT count(*) FROM sync_log") } == before)
+        await a.close()
+    }
+
     @Test func anOutboxWithARowThatIsRefusedJoinsWithoutIt() async throws {
         let first = try await node("a")
         await first.close()

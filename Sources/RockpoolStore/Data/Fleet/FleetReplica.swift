@@ -267,13 +267,14 @@ final class FleetReplica: FleetMember {
         let delivered = try DataStore.delivered(in: db)
         state.withLock { state in
             state.brought.renumbered += before.filter { moved.contains($0.sequence) }
-            if let last = held.last {
-                state.handedOverNext = HandedOver(end: last + 1, except: Set(before.map(\.sequence)).subtracting(moved))
-            }
+            if let handedOver { state.handedOverNext = handedOver }
             state.brought.operations.formUnion(numbers)
             (state.heldNext, state.delivered) = (left, delivered)
             state.linkedFrom = left == 0 ? nil : state.linkedFrom ?? numbers.first
             state.portion = held
+        // One that was refused before, and is offered again, may stand before others that were handed over meanwhile.
+        let end = max(state.withLock(\.handedOver.end), held.last.map { $0 + 1 } ?? HeldOperations.first)
+        let handedOver = try held.isEmpty ? nil : HandedOver(end: end, except: HeldOperations.numbers(below: end, in: db))
         }
         return held.isEmpty
     }
@@ -341,7 +342,7 @@ final class FleetReplica: FleetMember {
     /// - Returns: what the commit is known by; nil if there is nothing.
     private func ship(in db: Database) throws -> SharedLog.Position? {
         let (tables, delivered) = state.withLock { ($0.tables, $0.delivered) }
-        var last: Int64 = 0
+        var (last, ownLines): (Int64, [Int64]) = (0, [])
         try Shipment.parts(in: db, tables: tables, clockOffset: log.clockOffset, delivered: delivered) { part in
             for hash in part.bodies { try blobs.share(hash) }
             for hash in part.goneBodies { try blobs.unshare(hash) }
@@ -356,7 +357,9 @@ final class FleetReplica: FleetMember {
     }
 
     func abandon() { if !state.withLock(\.isReading) { log.abandon() } }
+            ownLines += part.ownLines
 
+        try HeldOperations.setApart(ownLines, in: db)
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }
         let changes = state.withLock { state in

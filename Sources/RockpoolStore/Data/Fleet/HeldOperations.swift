@@ -9,6 +9,9 @@ enum HeldOperations {
     /// The first sequence of the range, 2^52: JSON numbers stay exact.
     static let first: Int64 = 0x10_0000_0000_0000
 
+    /// True for a number of the range.
+    static func isHeld(_ value: DatabaseValue) -> Bool { (Int64.fromDatabaseValue(value) ?? 0) >= first }
+
     // MARK: acceptance
 
     /// Makes new rows get numbers of the range.
@@ -54,6 +57,18 @@ enum HeldOperations {
             OperationMachine.permits(from: state, to: .dead)
         else { return }
         try DataStore.transition(in: db, sequence: sequence, from: state, to: .dead, reason: .unshared, detail: detail, now: now)
+    }
+
+    /// Gives lines of the log about operations that stay here numbers of the range: other nodes have what follows them.
+    static func setApart(_ lines: [Int64], in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: "UPDATE sync_log SET n = (SELECT max(max(n) + 1, \(first)) FROM sync_log) WHERE n = ?")
+        for line in lines { try statement.execute(arguments: [line]) }
+    }
+
+    /// Returns the numbers of the range below `end` that still name operations.
+    static func numbers(below end: Int64, in db: Database) throws -> Set<Int64> {
+        try Set(Int64.fetchAll(db.cachedStatement(sql: "SELECT seq FROM op WHERE seq >= ? AND seq < ?"), arguments: [first, end]))
     }
 
     // MARK: joining
@@ -150,12 +165,9 @@ enum HeldOperations {
         let from = "FROM temp.fleet_number AS given WHERE given.old"
         try db.execute(sql: "UPDATE op SET seq = given.new, place = iif(place = seq, given.new, place) \(from) = op.seq")
         for (table, column) in naming { try db.execute(sql: "UPDATE \(table) SET \(column) = given.new \(from) = \(table).\(column)") }
-        let wasKept = try Bool.fetchOne(
-            db, sql: "SELECT EXISTS (SELECT 1 FROM fleet_kept JOIN temp.fleet_number AS given ON given.old = seq)")
-        // The lines of a held operation are of its range, except for what became of one that was refused.
-        let lines = wasKept == true ? "" : "AND sync_log.n >= \(first)"
-        try db.execute(sql: "UPDATE sync_log SET seq = given.new \(from) = sync_log.seq \(lines)")
-        if wasKept == true { try db.execute(sql: "DELETE FROM fleet_kept WHERE seq IN (SELECT old FROM temp.fleet_number)") }
+        // The lines of a held operation are of its range.
+        try db.execute(sql: "UPDATE sync_log SET seq = given.new \(from) = sync_log.seq AND sync_log.n >= \(first)")
+        try db.execute(sql: "DELETE FROM fleet_kept WHERE seq IN (SELECT old FROM temp.fleet_number)")
         // What stays here is nothing to other nodes.
         try db.execute(
             sql: """
