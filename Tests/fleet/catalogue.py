@@ -8,7 +8,7 @@ from databases import divided, promoted, spilled, unwarranted
 from decided import decided, told
 from defaults import muted, repeatable
 from guide import guide
-from handover import encoded, handed_over, refused
+from handover import encoded, handed_over, keyed, refused
 from losses import lost, unseen
 from migrated import moved
 from page import shown
@@ -63,6 +63,7 @@ SCENARIOS = {
     "S21e": encoded,
     "S22": severed,
     "S23": older,
+    "S24": keyed,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

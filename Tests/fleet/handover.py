@@ -96,6 +96,27 @@ def refused(given):
     return f"{fleet.judge()}; the rest of what was held {took:.1f} s after the start"
 
 
+def keyed(given):
+    """S24: a client sends one write with one key through two gateways while the database is away: one effect, at an upstream without keys."""
+    database = Cluster()
+    fleet = Fleet(given.binary, database, honoured="no")
+    fleet.write("a", "one", "c0-1")
+    fleet.drained(20)
+    database.kill()
+    until(lambda: all(is_away(server) for server in fleet.nodes.values()), 15, "the database is away")
+    fields = {"Content-Type": "text/plain", "Prefer": "respond-async"}
+    for n in range(20):
+        for node in "ab":
+            status, body = fleet.ask(node, "POST", f"/items/k-{n}", f"c1-{n}", fields | {"Idempotency-Key": f"key-{n}"})
+            if status != 202:
+                raise Failed(f"not taken while the database was away: {status} {body}")
+        fleet.acknowledged.append((f"/items/k-{n}", f"c1-{n}"))
+    database.start()
+    took = fleet.drained(40)
+    time.sleep(3)
+    return f"{fleet.judge()}; what was held {took:.1f} s after the start"
+
+
 def encoded(given):
     """S21e: a database that has not every character: the gateway takes no writes, says so, and is not ready."""
     database = Cluster()

@@ -1,5 +1,6 @@
 """Connections that end within a transaction, and older copies of the database. Each returns what was measured, or raises `Failed`."""
 
+import json
 import shutil
 import subprocess
 import threading
@@ -57,7 +58,8 @@ def severed(given):
 
 
 def older(given):
-    """S23: the database comes back with an older copy of its disk, on the same timeline: who has seen more overwrites nothing."""
+    """S23: the database comes back with an older copy of its disk, on the same timeline: who has seen more overwrites nothing, and comes back
+    with it by `rockpool fleet rejoin`."""
     database = Cluster()
     fleet = Fleet(given.binary, database, absence="refuse")
     a, b = fleet.nodes["a"], fleet.nodes["b"]
@@ -95,4 +97,14 @@ def older(given):
     effects = fleet.upstream.effects()
     if any(value in effects.get("/items/one", []) for _, value in lost):
         raise Failed(f"what is lost was sent: {effects}")
-    return f"b goes on, a says: {a.call('GET', '/v1/status')['fleet']['detail'][:80]}"
+    said = a.call("GET", "/v1/status")["fleet"]["detail"][:80]
+    a.stop(keep=True)
+    words = [a.binary, "fleet", "rejoin", "--config", f"{a.scratch}/rockpool.yaml", "--format", "json"]
+    offer = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["offer"]
+    if offer["seen"] < len(lost) or offer["held"]:
+        raise Failed(f"a offers {offer}")
+    a.start()
+    until(lambda: a.call("GET", "/v1/status")["fleet"]["database"] == "there", 20, "a joins again")
+    fleet.acknowledged += lost
+    took = fleet.drained(60)
+    return f"{fleet.judge()}; b goes on, a says: {said}; what it had is delivered {took:.1f} s after it came back"

@@ -23,7 +23,7 @@ extension FleetMembership {
         }
         guard replica.position == 0 || replica.position >= terms["pruned"].flatMap({ Int64($0) }) ?? 0 else {
             let reason = "this node was away for more than 30 days, or its fleet's outbox was moved"
-            throw Ended(description: "\(reason): stop it, export what it holds, remove data.sqlite, and start it", isForGood: true)
+            throw Ended(description: "\(reason): stop it, run rockpool fleet rejoin, and start it", isForGood: true)
         }
         try checkMarks(of: terms)
     }

@@ -103,7 +103,7 @@ final class FleetMembership: Sendable {
     /// Takes no part any more: two processes with one id would fence each other for ever.
     private func end() {
         let reason = "another process has the id of this node, so that one state_dir is a copy of the other"
-        let next = "stop this node, export what it holds, remove data.sqlite, and start it"
+        let next = "stop this node, run rockpool fleet rejoin, and start it"
         replica.logger.error("this node takes no part in its fleet any more", metadata: ["reason": "\(reason)", "next": "\(next)"])
         replica.log.offline(.ended("\(reason): \(next)"))
     }

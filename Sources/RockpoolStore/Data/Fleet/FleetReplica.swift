@@ -135,10 +135,15 @@ final class FleetReplica: FleetMember {
             try db.execute(sql: "ALTER TABLE fleet_state ADD COLUMN word INTEGER")
         }
         if let node = try String.fetchOne(db, sql: "SELECT node FROM fleet_state") { return node }
-        var random = SystemRandomNumberGenerator()
-        let node = Digest.hex((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+        let node = newNode()
         try db.execute(sql: "INSERT INTO fleet_state VALUES (1, ?, 0, 0, NULL)", arguments: [node])
         return node
+    }
+
+    /// An id that no other node has.
+    static func newNode() -> String {
+        var random = SystemRandomNumberGenerator()
+        return Digest.hex((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
     }
 
     /// Makes an outbox of its own of what was a replica.
@@ -189,7 +194,7 @@ final class FleetReplica: FleetMember {
             return (state.position, state.isReading)
         }
         let now = ContinuousClock.now
-        var feed = FeedApplication(state.withLock(\.tables), blobs: blobs, triggers: triggers, clockOffset: log.clockOffset)
+        var feed = FeedApplication(state.withLock(\.tables), blobs: blobs, triggers: triggers, clockOffset: log.clockOffset, now: clock())
         var left: Int64?
         func take(_ items: [SharedItem]) throws {
             // The fleet has an outbox already: what this node brings comes after it.

@@ -89,17 +89,44 @@ enum HeldOperations {
 
     // MARK: hand-over
 
-    /// A row of another node has the id, or the client's key, of a held operation: with the id it is the same operation, which is shared
-    /// already; with the key only, the held one is sent without it.
-    /// - Returns: true if something was changed, so that the row may fit now.
-    static func makeWay(for row: RowBytes, of table: String, in db: Database) throws -> Bool {
-        guard table == "op" else { return false }
-        try db.execute(sql: "DELETE FROM op WHERE id = ? AND seq >= ?", arguments: [row["id"], first])
-        if db.changesCount > 0 { return true }
-        try db.execute(
-            sql: "UPDATE op SET client_key = NULL WHERE principal = ? AND client_key = ? AND seq >= ?",
-            arguments: [row["principal"], row["client_key"], first])
-        return db.changesCount > 0
+    /// A held operation that stands in the way of a row of the fleet.
+    enum Twin {
+        /// It has the row's id: it is the same operation, which is shared already. With the name of its body if that is in a file.
+        case same(Int64, Data?)
+        /// It has the row's client and key.
+        case ofKey(Int64)
+    }
+
+    /// Returns the held operation with the id, or the client's key, of a row of another node.
+    static func twin(of row: RowBytes, in db: Database) throws -> Twin? {
+        let same = "SELECT seq, blob_sha FROM op WHERE id = ? AND seq >= ?"
+        if let found = try Row.fetchOne(db, sql: same, arguments: [row["id"], first]) { return .same(found[0], found[1]) }
+        return try Int64.fetchOne(
+            db, sql: "SELECT seq FROM op WHERE principal = ? AND client_key = ? AND seq >= ?",
+            arguments: [row["principal"], row["client_key"], first]
+        ).map { .ofKey($0) }
+    }
+
+    /// Gives the key of a client to a row of the fleet. An equal write is one that the client has sent through two nodes: the held one is not
+    /// sent, unless others need it, or it may have been.
+    /// - Returns: true if it is not sent.
+    static func giveWay(_ sequence: Int64, to row: RowBytes, now: Timestamp, in db: Database) throws -> Bool {
+        try db.execute(sql: "UPDATE op SET client_key = NULL WHERE seq = ?", arguments: [sequence])
+        let isEqual = """
+            SELECT state FROM op WHERE seq = ?1 AND fingerprint = ?2 AND NOT EXISTS (SELECT 1 FROM op_dep WHERE needs = ?1)
+                AND NOT EXISTS (SELECT 1 FROM op_ref WHERE op_ref.local_id = op.local_id)
+            """
+        guard
+            let state = try String.fetchOne(db, sql: isEqual, arguments: [sequence, row["fingerprint"]]).flatMap(OperationState.init),
+            OperationMachine.permits(from: state, to: .superseded)
+        else { return false }
+        try DataStore.transition(
+            in: db, sequence: sequence, from: state, to: .superseded, reason: .squashed,
+            detail: "the client sent it through another node too", update: .replaced, values: [row["seq"]], now: now)
+        // The line is one of a held operation.
+        let line = "SELECT n FROM sync_log WHERE seq = ? AND n < ?"
+        try setApart(Int64.fetchAll(db, sql: line, arguments: [sequence, first]), in: db)
+        return true
     }
 
     /// What one transaction of the fleet takes over, so that the other nodes get their turn within their 2 s.

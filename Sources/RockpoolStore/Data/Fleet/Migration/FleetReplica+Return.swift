@@ -36,7 +36,7 @@ extension FleetReplica {
     /// The fleet has gone on without this node, which has gone on as well.
     func wentOn() -> SharedLog.Absence {
         let absence = SharedLog.Absence.ended(
-            "others have used its outbox since this node left it: stop it, export what waits here, remove data.sqlite, and start it")
+            "others have used its outbox since this node left it: stop it, run rockpool fleet rejoin, and start it")
         log.offline(absence)
         return absence
     }
