@@ -40,8 +40,8 @@ import Testing
             }
         }
 
-        func begin(in db: Database, isReading: Bool) throws -> Bool {
-            try call(isReading ? "read" : "begin") { $0.failsAtBegin }
+        func begin(in db: Database, isReading: Bool, bodies: [Data]) throws -> Bool {
+            try call((isReading ? "read" : "begin") + bodies.map { " \($0.count)" }.joined()) { $0.failsAtBegin }
             return state.withLock { state in
                 state.isOwn = state.own > 0
                 state.own = max(0, state.own - 1)
@@ -102,6 +102,11 @@ import Testing
         try await insert(1, .shared)
         #expect(partner.calls == ["begin", "prepare", "committed"])
         #expect(try await numbers() == [1])
+    }
+
+    @Test func thePartnerKnowsTheBodiesOfAGroupBeforeItBegins() async throws {
+        try await queue.commit(adding: Data([1, 2, 3])) { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+        #expect(partner.calls == ["begin 3", "prepare", "committed"])
     }
 
     @Test func rowsOfThisNodeNeedNoPartner() async throws {

@@ -1,7 +1,6 @@
 // The way of an outbox into the database of a fleet and back, on a real PostgreSQL (docs/fleet.md#joining-and-leaving). Skipped where it is
 // missing.
 import Foundation
-import NIOCore
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -40,12 +39,6 @@ struct FleetMigrationTests: FleetCase {
         _ = try await single.append(write("last"))
         await single.close()
         try FileManager.default.copyItem(atPath: "\(scratch.path)/\(name)/install-key", toPath: "\(scratch.path)/key")
-    }
-
-    private func blob(_ length: Int, in store: DataStore) async throws -> OperationBody {
-        let writer = try await store.blobWriter(expectedLength: nil)
-        try await writer.append(ByteBuffer(bytes: bytes(length)))
-        return try await writer.finish()
     }
 
     @Test func anOutboxGoesThereAndBackAndIsCounted() async throws {

@@ -37,6 +37,8 @@ final class SharedLog: Sendable {
         /// True in a transaction that may bring everything that this node has.
         var isJoining = false
         var clockOffset: Int64 = 0
+        /// How often the lock was had, and how long that took in sum.
+        var waited: (transactions: Int, sum: Duration) = (0, .zero)
     }
 
     let node: String
@@ -169,7 +171,8 @@ final class SharedLog: Sendable {
         "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
     }
 
-    /// Begins a transaction as the only writer of the fleet.
+    /// Begins a transaction as the only writer of the fleet. PostgreSQL ends that of a node that does nothing for 2 s, such as one that was
+    /// stopped; another waits longer than that, and less than for an answer.
     /// - Parameter isJoining: true if this node may bring everything that it has, which takes longer.
     /// - Returns: the items after `position`, in pages that `take` receives.
     /// - Throws: `Absence`; whatever `take` throws.
@@ -178,15 +181,23 @@ final class SharedLog: Sendable {
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
             SharedSchema.begin, SharedSchema.durability,
-            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'", SharedSchema.lock,
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 2)s'", "SET LOCAL lock_timeout = '4s'", SharedSchema.lock,
         ]
         let sql = (statements + look(after: position)).joined(separator: "; ")
         state.withLock { $0.transaction = connection }
+        let begun = ContinuousClock.now
         let results = try failing(connection) { try connection.run(sql, within: Self.patience) }
+        let span = ContinuousClock.now - begun
         try check(results, of: lease, at: position)
-        state.withLock { $0.isJoining = isJoining }
+        state.withLock { state in
+            state.isJoining = isJoining
+            state.waited = (state.waited.transactions + 1, state.waited.sum + span)
+        }
         try handOn(results.last ?? [], of: connection, to: take)
     }
+
+    /// How often this node had the lock since its start, and how long it waited for that in sum.
+    var waited: (transactions: Int, sum: Duration) { state.withLock(\.waited) }
 
     /// Hands a page on, and every following one.
     private func handOn(_ page: [[[UInt8]?]], of connection: PostgreSQLConnection, to take: ([SharedItem]) throws -> Void) throws {
@@ -280,6 +291,25 @@ final class SharedLog: Sendable {
         }
         guard let transaction else { return }
         do { try transaction.run("ROLLBACK", within: .seconds(2)) } catch { offline(.away("\(error)"), lost: transaction) }
+    }
+
+    /// Runs `body` in a transaction of its own, without the lock: what it adds is named by nothing yet. Its loss would be noticed later.
+    /// - Throws: `Absence`; whatever `body` throws.
+    func ahead(_ body: () throws -> Void) throws {
+        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
+        state.withLock { $0.transaction = connection }
+        do {
+            try run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            // Two nodes may add the same, and the commit that names it comes later: it waits for the disk.
+            try run("SET LOCAL lock_timeout = '20s'")
+            try run("SET LOCAL synchronous_commit = off")
+            try body()
+            try run("COMMIT")
+        } catch {
+            abandon()
+            throw error
+        }
+        state.withLock { $0.transaction = nil }
     }
 
     /// Runs a statement in the transaction.

@@ -41,7 +41,9 @@ extension DataStore {
     /// Begins to take part in the fleet. No effect without one.
     func join(_ outbox: OutboxSettings?) throws {
         guard let fleetReplica, let outbox else { return }
-        let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
+        // Read for each connection: a password may change.
+        let url: @Sendable () throws -> String = { try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? "" }
+        _ = try url()
         fleetReplica.join(
             FleetMembership(
                 replica: fleetReplica, url: url, name: outbox.node ?? HostName.own,
@@ -112,6 +114,33 @@ extension DataStore {
         guard replica.log.absence == nil else { throw DataStoreError.away(membership?.standing.absence ?? "") }
         try await queue.commit(scope: .feed) { _ in }
     }
+
+    /// Reads what other nodes have committed, if that was not done for `age`, but waits no longer than `limit` for it: a database that hangs
+    /// costs no more. No effect without a fleet.
+    package func catchUp(ifOlderThan age: Duration, within limit: Duration) async {
+        guard let replica = fleetReplica, ContinuousClock.now - replica.lookedAt >= age, replica.log.absence == nil else { return }
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        queue.submit(scope: .feed, { _ in }, answer: { _ in continuation.finish() })
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            continuation.finish()
+        }
+        for await _ in end {}
+        timer.cancel()
+    }
+
+    /// The number of the last change of the fleet that this node has; 0 without a fleet.
+    package var fleetPosition: Int64 { fleetReplica?.position ?? 0 }
+
+    /// Reads what other nodes have committed if `floor` is beyond what this node has, or if one of these local ids is not known here: another
+    /// node may have given it a moment ago. No effect without a fleet.
+    package func learn(_ ids: [LocalID], floor: Int64 = 0) async {
+        guard fleetReplica != nil, floor > fleetPosition || ids.contains(where: { !localIDs.knows($0) }) else { return }
+        await catchUp(ifOlderThan: .zero, within: Self.lookLimit)
+    }
+
+    /// The longest time that a request waits for what other nodes have accepted.
+    private static let lookLimit = Duration.seconds(1)
 
     /// Returns the nodes of the fleet, by name; none without a fleet.
     /// - Throws: `.away`.

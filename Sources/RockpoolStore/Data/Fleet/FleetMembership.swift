@@ -32,7 +32,8 @@ final class FleetMembership: Sendable {
     private static let pruneInterval = Duration.seconds(600)
 
     let replica: FleetReplica
-    private let server: SharedServer
+    /// The address of the database.
+    private let url: @Sendable () throws -> String
     /// A hash of the installation's secret, which all nodes have in common.
     let keyMark: String
     private let name: String
@@ -42,11 +43,10 @@ final class FleetMembership: Sendable {
     private let queue = DispatchQueue(label: "rockpool.fleet")
 
     init(
-        replica: FleetReplica, url: String, name: String, keyMark: String, clock: @escaping @Sendable () -> Timestamp,
-        notify: @escaping @Sendable (Notice) -> Void
+        replica: FleetReplica, url: @escaping @Sendable () throws -> String, name: String, keyMark: String,
+        clock: @escaping @Sendable () -> Timestamp, notify: @escaping @Sendable (Notice) -> Void
     ) {
-        (self.replica, self.name, self.keyMark, self.clock, self.notify) = (replica, name, keyMark, clock, notify)
-        server = SharedServer(node: name, url: url)
+        (self.replica, self.url, self.name, self.keyMark, self.clock, self.notify) = (replica, url, name, keyMark, clock, notify)
     }
 
     var standing: FleetStanding {
@@ -54,6 +54,7 @@ final class FleetMembership: Sendable {
         standing.held = replica.held
         standing.leaseAge = replica.log.lease.map { .now - $0.renewedAt }
         standing.feedAge = .now - replica.lookedAt
+        (standing.transactions, standing.lockWait) = replica.log.waited
         if let absence = replica.log.absence { (standing.absence, standing.hasEnded) = (absence.words, absence.isEnd) }
         return standing
     }
@@ -109,6 +110,7 @@ final class FleetMembership: Sendable {
     }
 
     private func serve(onJoin: () -> Void) throws {
+        let server = SharedServer(node: name, url: try url())
         let (connection, standing, place) = try server.connect { self.clock().milliseconds }
         guard standing.timeline >= replica.timeline else {
             throw Ended(
@@ -226,11 +228,13 @@ final class FleetMembership: Sendable {
                 if replica.held > 0 { notify(.held) }
             }
             if now >= prunesAt, state.withLock(\.facts.isFirst) {
-                try prune(on: connection)
-                prunesAt = now + Self.pruneInterval
+                // Between two portions, the others have their turn, and this thread renews the lease.
+                prunesAt = try prune(on: connection) ? now : now + Self.pruneInterval
             }
             let last = try connection.run("SELECT coalesce(max(n), 0) FROM rockpool.item", within: .seconds(5)).first?.first?.first?.number
-            if let last, last > replica.position { notify(.changed) } else { replica.looked(at: now) }
+            let behind = max(0, (last ?? 0) - replica.position)
+            state.withLock { $0.facts.behind = behind }
+            if behind > 0 { notify(.changed) } else { replica.looked(at: now) }
             _ = try connection.notified(within: Self.pollInterval)
         }
         try connection.run(

@@ -186,7 +186,7 @@ final class FleetReplica: FleetMember {
 
     // MARK: transactions
 
-    func begin(in db: Database, isReading: Bool) throws -> Bool {
+    func begin(in db: Database, isReading: Bool, bodies: [Data]) throws -> Bool {
         let (position, isReading) = state.withLock { state in
             (state.brought, state.next, state.timelineNext) = (ForeignChanges(), state.position, state.timeline)
             state.handedOverNext = state.handedOver
@@ -209,6 +209,10 @@ final class FleetReplica: FleetMember {
             // Without the lock, for which the other nodes wait.
             let start = left.map { SharedLog.Position(number: $0) } ?? position
             if isReading || log.isNew { try log.read(after: start, take) }
+            if !isReading {
+                let (held, most) = state.withLock { ($0.held, $0.most) }
+                try blobs.shareAhead(bodies + (held > 0 ? HeldOperations.bodies(upTo: most, in: db) : []))
+            }
             if !isReading { try log.begin(after: feed.last ?? start, isJoining: position.number == 0, take) }
             if left != nil { try replace(in: db) }
         } catch let absence as SharedLog.Absence {
@@ -270,6 +274,9 @@ final class FleetReplica: FleetMember {
         let numbers = try HeldOperations.handOver(held, in: db, linkedFrom: state.withLock(\.linkedFrom))
         let left = try HeldOperations.count(in: db)
         let delivered = try DataStore.delivered(in: db)
+        // One that was refused before, and is offered again, may stand before others that were handed over meanwhile.
+        let end = max(state.withLock(\.handedOver.end), held.last.map { $0 + 1 } ?? HeldOperations.first)
+        let handedOver = try held.isEmpty ? nil : HandedOver(end: end, except: HeldOperations.numbers(below: end, in: db))
         state.withLock { state in
             state.brought.renumbered += before.filter { moved.contains($0.sequence) }
             if let handedOver { state.handedOverNext = handedOver }
@@ -277,9 +284,6 @@ final class FleetReplica: FleetMember {
             (state.heldNext, state.delivered) = (left, delivered)
             state.linkedFrom = left == 0 ? nil : state.linkedFrom ?? numbers.first
             state.portion = held
-        // One that was refused before, and is offered again, may stand before others that were handed over meanwhile.
-        let end = max(state.withLock(\.handedOver.end), held.last.map { $0 + 1 } ?? HeldOperations.first)
-        let handedOver = try held.isEmpty ? nil : HandedOver(end: end, except: HeldOperations.numbers(below: end, in: db))
         }
         return held.isEmpty
     }
@@ -353,7 +357,9 @@ final class FleetReplica: FleetMember {
             for hash in part.goneBodies { try blobs.unshare(hash) }
             let number = try log.ship(part.distinct, replaced: part.replaced, released: part.released, claimed: part.claimed)
             last = max(last, number ?? 0)
+            ownLines += part.ownLines
         }
+        try HeldOperations.setApart(ownLines, in: db)
         try db.cachedStatement(sql: Self.forgetting).execute()
         guard last > 0 else { return nil }
         let news = SharedLog.Position(number: last, word: .random(in: .min ... .max))
@@ -362,9 +368,7 @@ final class FleetReplica: FleetMember {
     }
 
     func abandon() { if !state.withLock(\.isReading) { log.abandon() } }
-            ownLines += part.ownLines
 
-        try HeldOperations.setApart(ownLines, in: db)
     func ended(in db: Database, isCommitted: Bool) {
         guard isCommitted else { return }
         let changes = state.withLock { state in

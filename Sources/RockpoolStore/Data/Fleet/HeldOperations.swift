@@ -144,6 +144,12 @@ enum HeldOperations {
         return sequences
     }
 
+    /// Returns the names of the bodies in files of the next portion.
+    static func bodies(upTo writes: Int, in db: Database) throws -> [Data] {
+        let statement = try db.cachedStatement(sql: "SELECT blob_sha FROM op WHERE seq = ? AND blob_sha IS NOT NULL")
+        return try next(in: db, upTo: (writes, portion.bytes)).compactMap { try Data.fetchOne(statement, arguments: [$0]) }
+    }
+
     /// Gives held operations, the first of all, the next shared numbers, in their order.
     /// - Parameter start: the first number that was given since held operations were there; nil if these are the first.
     /// - Returns: their new sequences.

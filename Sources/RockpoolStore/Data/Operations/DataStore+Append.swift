@@ -35,7 +35,7 @@ extension DataStore {
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2, scope: .either, isRepeatable: true) {
+            try await queue.commit(weight: cost / 2, scope: .either, adding: new.body.blobHash, isRepeatable: true) {
                 db -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) in
                 if let same = try Self.countRepeat(new, in: db, now: now) { return (same, nil, true) }
                 try self.checkRoom(in: db, for: cost)
