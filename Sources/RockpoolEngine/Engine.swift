@@ -186,7 +186,9 @@ package final class Engine: Sendable {
         let moment = relays.moment(of: exchange)
         let span = traces.begin(&exchange.request.fields)
         await gateways.receive(&exchange)
+        await look(for: exchange.request)
         var reply = await answer(exchange, &trace)
+        nameSeen(in: &reply)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
         await gateways.complete(&reply, to: exchange)
         if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }

@@ -117,6 +117,9 @@ extension HTTPField.Name {
     /// On reads of an item that is known only from a list.
     package static let rockpoolListed = listed("Rockpool-Listed")
 
+    /// The position in the fleet's changes that a reply includes; in a request, the one that the reply must include.
+    package static let rockpoolSeen = listed("Rockpool-Seen")
+
     /// Marks a request of another gateway of the site, which goes to no further one (docs/fleet.md#caches).
     package static let rockpoolPeer = listed("Rockpool-Peer")
 
