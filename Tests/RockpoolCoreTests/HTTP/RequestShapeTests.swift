@@ -9,7 +9,8 @@ struct RequestShapeTests {
 
     private func read(_ lines: String, target: String = "/a") throws -> (request: FastPathRequest, bytes: [UInt8]) {
         let bytes = Array("GET \(target) HTTP/1.1\r\nHost: h\r\n\(lines)\r\n".utf8)
-        return (try #require(FastPathRequest(bytes.span, limits: ClientLimits())), bytes)
+        let request = FastPathRequest(bytes.span, limits: ClientLimits())
+        return (try #require(request), bytes)
     }
 
     private func shape(_ lines: String, target: String = "/a", countsTarget: Bool = true) throws -> RequestShape {
@@ -44,7 +45,8 @@ struct RequestShapeTests {
     @Test func aWriteCountsWithItsCredentialAndItsTarget() throws {
         func shape(_ lines: String, target: String = "/a") throws -> RequestShape {
             let bytes = Array("POST \(target) HTTP/1.1\r\nHost: h\r\n\(lines)Content-Length: 2\r\n\r\n{}".utf8)
-            return RequestShape(of: try #require(PlainWrite(bytes.span, limits: ClientLimits())), in: bytes.span, at: arrival)
+            let write = PlainWrite(bytes.span, limits: ClientLimits())
+            return RequestShape(of: try #require(write), in: bytes.span, at: arrival)
         }
         #expect(try shape("traceparent: 1\r\n") == shape("traceparent: 2\r\nX-Mine: a\r\n"))
         #expect(try shape("Authorization: one\r\n") != shape("Authorization: two\r\n"))
@@ -64,7 +66,8 @@ struct RequestShapeTests {
     @Test func whatIsNotReadIsPassedOnInItsPlace() throws {
         let (request, bytes) = try read("Accept: a\r\nX-Request-Id: 1\r\nConnection: keep-alive\r\nReferer: r\r\nX-Mine: m\r\n")
         let example = ["Accept: a\r\n", "X-Request-Id: 1\r\n", "Referer: s\r\n", "X-Mine: m\r\n", "Via: 1.1 v\r\n"].map { Array($0.utf8) }
-        let lines = try #require(OutboundLines(request.lines, in: bytes.span, sent: example))
+        let made = OutboundLines(request.lines, in: bytes.span, sent: example)
+        let lines = try #require(made)
         let same = "Accept: a\r\nX-Request-Id: 1\r\nConnection: keep-alive\r\nReferer: r\r\nX-Mine: m\r\n"
         #expect(try sent(lines, for: same) == "Accept: a\r\nX-Request-Id: 1\r\nReferer: s\r\nX-Mine: m\r\nVia: 1.1 v\r\n")
         let other = "traceparent: t\r\nAccept: a\r\nX-Two: 2\r\nX-Two: 3\r\nConnection: keep-alive\r\nReferer: r\r\nX-Request-Id: 9\r\n"
