@@ -26,10 +26,12 @@ struct FleetTruthTests: FleetCase {
     }
 
     /// Waits, on the writer's thread, until the node has joined again on new connections.
-    private func waitForJoining(_ store: DataStore, after epoch: ContinuousClock.Instant) {
+    /// - Parameter isBusy: true to use the transaction meanwhile: the server ends one that does nothing.
+    private func waitForJoining(_ store: DataStore, after epoch: ContinuousClock.Instant, isBusy: Bool) throws {
         let end = ContinuousClock.now + .seconds(10)
         while .now < end, store.fleet?.absence != nil || store.fleetReplica?.log.lease?.renewedAt ?? epoch <= epoch {
             Thread.sleep(forTimeInterval: 0.02)
+            if isBusy { _ = try store.fleetReplica?.log.run("SELECT 1") }
         }
     }
 
@@ -41,7 +43,7 @@ struct FleetTruthTests: FleetCase {
             let begun = ContinuousClock.now
             // The writer's own is in its transaction.
             try endConnections("state = 'idle'")
-            waitForJoining(a, after: begun)
+            try waitForJoining(a, after: begun, isBusy: true)
         }
         try await b.catchUp()
         #expect(try await b.operation(id: "1")?.priority == 7)
@@ -57,7 +59,7 @@ struct FleetTruthTests: FleetCase {
                 try db.execute(sql: "UPDATE op SET priority = 7 WHERE id = '1'")
                 let begun = ContinuousClock.now
                 try endConnections("true")
-                waitForJoining(a, after: begun)
+                try waitForJoining(a, after: begun, isBusy: false)
             }
         }
         try await b.catchUp()
