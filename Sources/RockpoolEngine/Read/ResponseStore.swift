@@ -101,14 +101,14 @@ struct ResponseStore: Sendable {
     private func key(for head: ResponseHead, plan: StoragePlan, context: RequestContext) async -> CacheKey {
         var request = context.request
         let variance = head.searchVariance(plan: context.plan)
-        request.target = variance.normalized(target: request.target)
+        request.target = variance.normalized(target: context.presigned?.target ?? request.target)
         if variance != context.searchVariance ?? .default {
             let rule = variance.isDefault ? nil : variance.fieldValue
             do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
                 logger.failed("search rule not stored", error: error)
             }
         }
-        return plan.key(for: request, body: context.bodyDigest ?? "")
+        return plan.key(for: request, body: context.keyBody)
     }
 
     /// Decides whether a response may be stored, and in which partition (RFC 9111 §3; docs/caching.md#good-copies).

@@ -27,10 +27,12 @@ package final class FirstRead: FetchLead {
         beganAt = reads.now()
     }
 
-    /// True if something may be stored that the read could be answered with. Asked after the read has been made, so that what is stored
+    /// True if something may be stored that the read could be answered with, or if its URL is presigned: its response is no answer to another
+    /// one. Asked after the read has been made, so that what is stored
     /// since then is noticed by `begin`.
     var mayBeStored: Bool {
-        StoragePartition.readable(by: context.identity.partition).contains { reads.responses.cache.mayHold(context.key(in: $0)) }
+        context.presigned != nil
+            || StoragePartition.readable(by: context.identity.partition).contains { reads.responses.cache.mayHold(context.key(in: $0)) }
     }
 
     deinit { leave() }
