@@ -27,9 +27,8 @@ package final class FirstRead: FetchLead {
         beganAt = reads.now()
     }
 
-    /// True if something may be stored that the read could be answered with, or if its URL is presigned: its response is no answer to another
-    /// one. Asked after the read has been made, so that what is stored
-    /// since then is noticed by `begin`.
+    /// True if something may be stored that the read could be answered with, or if its URL is presigned: the pipeline knows which signatures
+    /// may read a copy. Asked after the read has been made, so that what is stored since then is noticed by `begin`.
     var mayBeStored: Bool {
         context.presigned != nil
             || StoragePartition.readable(by: context.identity.partition).contains { reads.responses.cache.mayHold(context.key(in: $0)) }

@@ -12,7 +12,7 @@ package struct PresignedURL: Hashable, Sendable {
 
     /// Nil for a target that is not signed.
     package init?(target: String) {
-        guard let mark = target.firstIndex(of: "?"), target.utf8.count <= Self.lengthLimit else { return nil }
+        guard target.utf8.count <= Self.lengthLimit, Self.namesSignature(target), let mark = target.firstIndex(of: "?") else { return nil }
         let parameters = target[target.index(after: mark)...].split(separator: "&").map(Parameter.init)
         let names = Set(parameters.map(\.name))
         guard let form = Form.allCases.first(where: { $0.required.isSubset(of: names) }) else { return nil }
@@ -24,6 +24,19 @@ package struct PresignedURL: Hashable, Sendable {
         signature = signing.map(\.text).joined(separator: "&")
         expiresAt = form.end { name in signing.first { $0.name == name }?.value }
     }
+
+    /// True if `sig` is in it, in any case: in the names of all forms. Most targets are told by it without being split.
+    private static func namesSignature(_ target: String) -> Bool {
+        var found = 0
+        for byte in target.utf8 {
+            let letter = byte | 0x20
+            found = letter == sig[found] ? found + 1 : letter == sig[0] ? 1 : 0
+            if found == sig.count { return true }
+        }
+        return false
+    }
+
+    private static let sig = Array("sig".utf8)
 
     /// A longer target is not looked at.
     private static let lengthLimit = 16_384
