@@ -122,9 +122,8 @@ package final class Engine: Sendable {
         proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
-        gateways = GatewayReplies(cache: cache, active: active)
         git = GitReplies(cache: cache, lookup: reads.lookup, active: active, logger: logger)
-        setup = SetupSite(active: active)
+        (gateways, setup) = (GatewayReplies(cache: cache, active: active), SetupSite(active: active))
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
@@ -271,18 +270,15 @@ package final class Engine: Sendable {
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
         if plan.route?.kind == .git { await git.keepReferences(for: context) }
-        let answer =
+        var reply =
             switch (plan.isWrite, exchange.isFromGateway) {
             case (true, _): await writes.write(&context)
             // What it keeps must not contain this gateway's queued writes.
             case (false, true): await reads.readServerState(&context)
             case (false, false): await ownWrites.read(&context)
             }
-        var reply = answer
         if plan.route?.kind == .git { await git.complete(&reply, to: &context) }
-        if plan.showsState {
-            await sight.note(&reply, to: context, asked: asked, from: cache)
-        }
+        if plan.showsState { await sight.note(&reply, to: context, asked: asked, from: cache) }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {
             await identities.end(context.identity, at: upstream)

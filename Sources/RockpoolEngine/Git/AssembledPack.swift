@@ -27,7 +27,9 @@ struct StoredPackReader: Sendable {
         (self.body, self.cache) = (body, cache)
         var start = (offset: Int64(0), packets: ByteBuffer(), content: ByteBuffer())
         while start.content.readableBytes < 12 {
-            guard (try? await Self.read(body, in: cache, &start.offset, &start.packets, &start.content)) == true else { return nil }
+            guard (try? await Self.read(body, in: cache, at: &start.offset, rest: &start.packets, into: &start.content)) == true else {
+                return nil
+            }
         }
         guard start.content.readBytes(length: Self.name.count) == Self.name, start.content.readInteger() == Self.version,
             let count: UInt32 = start.content.readInteger()
@@ -40,7 +42,7 @@ struct StoredPackReader: Sendable {
         while true {
             let known = content.readableBytes - PackChecksum.length
             if known > 0 { return content.readSlice(length: known) }
-            if try await Self.read(body, in: cache, &offset, &packets, &content) { continue }
+            if try await Self.read(body, in: cache, at: &offset, rest: &packets, into: &content) { continue }
             guard known == 0 else { throw .copyLost }
             return nil
         }
@@ -48,7 +50,7 @@ struct StoredPackReader: Sendable {
 
     /// Reads on; false at the end. Packets of texts, of progress and without content are left out.
     private static func read(
-        _ body: CachedBody, in cache: CacheStore, _ offset: inout Int64, _ packets: inout ByteBuffer, _ content: inout ByteBuffer
+        _ body: CachedBody, in cache: CacheStore, at offset: inout Int64, rest packets: inout ByteBuffer, into content: inout ByteBuffer
     ) async throws(TransferFailure) -> Bool {
         let range = offset..<min(offset + step, body.length)
         guard !range.isEmpty else { return false }

@@ -114,22 +114,9 @@ extension ReadPipeline {
     /// Returns a stored response or an error reply after a fetch without a response, to the leader and to each follower.
     func reply(after failure: TransferFailure, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         if let stale = await storedReplies.standIn(for: failure, to: &context, forwarding: forwarding) { return stale }
-        if let asked = await challenge(after: failure, for: &context) { return asked }
+        if let asked = await storedReplies.challenge(of: spaces, after: failure, to: &context) { return asked }
         let isUnreachable = failure.sent == .no || forwarding.selected != nil
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: forwarding.reason, detail: isUnreachable ? "unreachable" : nil)
         return context.unanswered(failure, offlineMiss: true, isValidation: forwarding.selected != nil)
-    }
-
-    /// Returns the challenge of a request's protection space, in place of an upstream that cannot be reached; nil without one.
-    func challenge(after failure: TransferFailure, for context: inout RequestContext) async -> Reply? {
-        guard failure.kind != .tls, failure.kind != .denied, failure.kind != .cancelled, failure.kind != .protocolError,
-            let entry = await spaces.challenge(for: context)
-        else { return nil }
-        let freshness = Freshness.of(entry.response, now: now())
-        let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: "offline")
-        guard let reply = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status) else { return nil }
-        context.trace.verdict = .stale
-        context.noteFailure(failure)
-        return reply
     }
 }

@@ -43,8 +43,8 @@ package final class ReadPipeline: Sendable {
         lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         portal = PortalCheck(reachability: reachability, upstreams: upstreams, now: now)
         storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
-        presigned = PresignedReads(cache: cache, lookup: lookup, logger: logger, now: now)
-        spaces = ProtectionSpaces(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
+        presigned = PresignedReads(cache: cache, logger: logger, now: now)
+        spaces = ProtectionSpaces(cache: cache, active: active, logger: logger, now: now)
         updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
         responses = ResponseStore(cache: cache, lookup: lookup, portal: portal, active: active, logger: logger, now: now)
     }

@@ -109,6 +109,21 @@ struct StoredReplies: Sendable {
         return reply
     }
 
+    /// Returns the challenge of a request's protection space, in place of an upstream that cannot be reached; nil without one.
+    func challenge(
+        of spaces: ProtectionSpaces, after failure: TransferFailure, to context: inout RequestContext
+    ) async -> Reply? {
+        guard failure.kind != .tls, failure.kind != .denied, failure.kind != .cancelled, failure.kind != .protocolError,
+            let entry = await spaces.challenge(for: context)
+        else { return nil }
+        let freshness = Freshness.of(entry.response, now: now())
+        let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: "offline")
+        guard let reply = await serve(entry, freshness: freshness, for: &context, status: status) else { return nil }
+        context.trace.verdict = .stale
+        context.noteFailure(failure)
+        return reply
+    }
+
     /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
     func standIn(for fetched: FetchedResponse, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)

@@ -31,12 +31,12 @@ extension WritePipeline {
             let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
             return refuse(Problem(.badRequest, detail: detail), context: &context)
         }
-        if case .no(let reason) = context.permission,
-            let asked = await reads.challenge(after: .notTried(reason, upstreams.lastFailure(upstream)), for: &context)
-        {
-            return asked
+        if case .no(let reason) = context.permission {
+            let failure = TransferFailure.notTried(reason, upstreams.lastFailure(upstream))
+            if let asked = await reads.storedReplies.challenge(of: reads.spaces, after: failure, to: &context) { return asked }
+            let since = upstreams.reachability.machine(of: upstream.name)?.since
+            if let problem = context.shortWait(awaySince: since ?? now(), now: now()) { return refuse(problem, context: &context) }
         }
-        if let problem = shortWait(of: context, for: upstream) { return refuse(problem, context: &context) }
         do {
             switch try await Spool.read(
                 context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),
@@ -55,18 +55,6 @@ extension WritePipeline {
         } catch {
             return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), context: &context)
         }
-    }
-
-    /// Refuses a write whose address is signed for less time than its upstream is likely to stay away. One with a time of its client waits.
-    private func shortWait(of context: RequestContext, for upstream: Upstream) -> Problem? {
-        guard case .no = context.permission, context.wishes.expiresAt == nil, let end = context.presigned?.expiresAt,
-            let machine = upstreams.reachability.machine(of: upstream.name),
-            !SignedWait.isLongEnough(until: end, awaySince: machine.since, now: now())
-        else { return nil }
-        let detail =
-            "\(context.request.origin.hostAndPort) cannot be reached, and this URL is signed until \(RFC3339.format(end)) only. Ask for a new "
-            + "one when it is back, or send Rockpool-Expires to let the write wait until then"
-        return Problem(.notQueueable, detail: detail, upstream: upstream.name, retryAfter: 5)
     }
 
     func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {

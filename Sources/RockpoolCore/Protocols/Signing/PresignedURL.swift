@@ -39,7 +39,7 @@ package struct PresignedURL: Hashable, Sendable {
     private static let sig = Array("sig".utf8)
 
     /// A longer target is not looked at.
-    private static let lengthLimit = 16_384
+    private static let lengthLimit = Int.kib(16)
 
     private struct Parameter {
         let text: Substring

@@ -11,7 +11,6 @@ struct ProtectionSpaces: Sendable {
     private static let renewedAfter = TimeSpan.minutes(10)
 
     let cache: CacheStore
-    let lookup: EntryLookup
     /// The configuration in force.
     let active: ActiveConfiguration
     let logger: Logger
@@ -27,12 +26,12 @@ struct ProtectionSpaces: Sendable {
         let key = Self.key(of: space, for: request)
         Task {
             let moment = now()
-            let known = await lookup.entries(under: [key]).first
-            guard known.map({ moment - $0.response.responseTime > Self.renewedAfter }) ?? true else { return }
             let category = plan.category ?? .important
             let response = StoredResponse(
                 head: KeptChallenge.head(of: answer), requestTime: sentAt, responseTime: moment, category: category.name)
             do {
+                let known = try await cache.lookup([key]).first
+                guard known.map({ moment - $0.response.responseTime > Self.renewedAfter }) ?? true else { return }
                 guard let writer = await cache.beginWrite(expectedLength: 0, category: category, for: key) else { return }
                 _ = try await cache.commit(writer, key: key, response: response, mayLinger: true)
             } catch {
@@ -48,10 +47,15 @@ struct ProtectionSpaces: Sendable {
             return nil
         }
         let keys = KeptChallenge.spaces(of: request).map { Self.key(of: $0, for: request) }
-        let found = await lookup.entries(under: keys).filter {
-            now() - $0.response.responseTime <= active.offlineWindow(of: plan, for: $0.response)
+        do {
+            let found = try await cache.lookup(keys).filter {
+                now() - $0.response.responseTime <= active.offlineWindow(of: plan, for: $0.response)
+            }
+            return keys.lazy.compactMap { key in found.first { $0.key == key } }.first
+        } catch {
+            logger.failed("challenges cannot be read", error: error)
+            return nil
         }
-        return keys.lazy.compactMap { key in found.first { $0.key == key } }.first
     }
 
     /// A challenge to a write says nothing of other methods.

@@ -9,7 +9,6 @@ import RockpoolStore
 /// Keeps the accepted signatures, as entries of the partition of requests without credentials.
 struct PresignedReads: Sendable {
     let cache: CacheStore
-    let lookup: EntryLookup
     let logger: Logger
     let now: @Sendable () -> Timestamp
 
@@ -23,7 +22,7 @@ struct PresignedReads: Sendable {
             head: ResponseHead(status: 204), requestTime: sentAt, responseTime: now(), category: category.name)
         Task {
             do {
-                guard await lookup.entries(under: [key]).isEmpty,
+                guard try await cache.lookup([key]).isEmpty,
                     let writer = await cache.beginWrite(expectedLength: 0, category: category, for: key)
                 else { return }
                 _ = try await cache.commit(writer, key: key, response: response, mayLinger: true)
@@ -54,7 +53,10 @@ struct PresignedReads: Sendable {
     private func isAccepted(_ context: RequestContext) async -> Bool {
         // What may be read may be asked about.
         let methods: [HTTPRequest.Method] = context.request.method == .head ? [.get, .head] : [context.request.method]
-        return await !lookup.entries(under: methods.compactMap { Self.key(of: $0, for: context) }).isEmpty
+        do { return try await !cache.lookup(methods.compactMap { Self.key(of: $0, for: context) }).isEmpty } catch {
+            logger.failed("accepted signatures cannot be read", error: error)
+            return false
+        }
     }
 
     /// Nil for a request that is not presigned.
@@ -64,5 +66,18 @@ struct PresignedReads: Sendable {
         return CacheKey(
             method: "GET", origin: context.request.origin, target: presigned.target, identity: StoragePartition.anonymous.name,
             body: CacheStore.digest(of: subject.utf8))
+    }
+}
+
+extension RequestContext {
+    /// The refusal of a write whose URL is signed for less time than its upstream is likely to stay away; nil for one that may wait, also because
+    /// its client has named a time.
+    func shortWait(awaySince start: Timestamp, now: Timestamp) -> Problem? {
+        guard wishes.expiresAt == nil, let end = presigned?.expiresAt, !SignedWait.isLongEnough(until: end, awaySince: start, now: now)
+        else { return nil }
+        let detail =
+            "\(request.origin.hostAndPort) cannot be reached, and this URL is signed until \(RFC3339.format(end)) only. Ask for a new one when "
+            + "it is back, or send Rockpool-Expires to let the write wait until then"
+        return Problem(.notQueueable, detail: detail, upstream: plan.upstream?.name, retryAfter: 5)
     }
 }
