@@ -57,6 +57,10 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_hot_hits_total", kind: .counter, help: "Hits answered by the fast path; also counted as hits.",
             value: statistics.hotHits)
+        let (answered, missed) = statistics.offlineReads
+        metrics.add(
+            "rockpool_offline_reads_total", kind: .counter, help: "Reads whose upstream was away, by whether a copy answered them.",
+            by: "outcome", values: [("answered", answered), ("missed", missed)])
         metrics.add(
             "rockpool_requests_relayed_total", kind: .counter,
             help: "Responses passed on without the read pipeline; also counted by their verdict.", value: statistics.relays)

@@ -126,10 +126,12 @@ struct ResponseStore: Sendable {
         let isAnonymous = plan.partition == .anonymous
         let rivals = found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
-        let isGone = (head.status == 404 || head.status == 410) && (isAnonymous || plan.partition == .shared)
         var isConfirmed = true
-        if isGone || (300...399).contains(head.status), let copiedAt = rivals.map(\.responseTime).max() {
-            isConfirmed = sightings.confirm(head, of: context.request.url, copiedAt: copiedAt, now: receivedAt)
+        if Replacement.needsConfirmation(head, stored: rivals), let copiedAt = rivals.map(\.responseTime).max() {
+            let wishes = CacheControl(request: context.request.fields)
+            isConfirmed = sightings.confirm(
+                head, of: context.request.url, in: plan.identity, copiedAt: copiedAt,
+                isReload: wishes.noCache != .absent || wishes.maxAge == .zero, now: receivedAt)
         }
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
             return .refuse(.goodCopy)

@@ -124,13 +124,15 @@ struct StoredReplies: Sendable {
         return reply
     }
 
-    /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
+    /// Returns a stored response in place of an error of the upstream, of a demand to pause (429), or of a suspected portal's page.
     func standIn(for fetched: FetchedResponse, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
         if fetched.isSuspect {
             (failure, detail) = (.unreachable, "captive")
         } else if fetched.head.status >= 500 {
             (failure, detail) = (.status(fetched.head.status), "stale-if-error")
+        } else if fetched.head.status == 429 {
+            (failure, detail) = (.status(429), Reuse.StaleReason.budget.detail)
         } else {
             return nil
         }
@@ -138,7 +140,9 @@ struct StoredReplies: Sendable {
             let reply = await standIn(failure, detail: detail, to: &context, forwarding: forwarding)
         else { return nil }
         pipe.abandon()
-        context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
+        if failure != .status(429) {
+            context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
+        }
         return reply
     }
 

@@ -106,7 +106,17 @@ extension CacheStore {
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0, keyHash: hash)
         // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
-        let pins = try isNew ? [] : isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
+        let pins: [Bool]
+        var uses = CacheSchema.unread
+        if isNew {
+            pins = []
+        } else if isPart {
+            pins = [try removeParts(supersededBy: row, in: db)]
+        } else {
+            let removed = try removeVariant(in: db, of: row)
+            pins = removed.map(\.isPinned)
+            if let most = removed.map(\.uses).max() { uses = max(uses, most).addedClamped(1) }
+        }
         let wasPinned = pins.contains(true)
         if let spool = body.spool {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, in: db)
@@ -117,8 +127,8 @@ extension CacheStore {
         }
         let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
-        let isKnown = counters.withLock { $0.evictedKeys.take(key.text) } || !isPart && !pins.isEmpty
-        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, isOnProbation: !isKnown)
+        if counters.withLock({ $0.evictedKeys.take(key.text) }) { uses = max(uses, CacheSchema.unread + 1) }
+        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, uses: uses)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
         let removesVariants = try !isNew && boundVariants(in: db, of: key)
         if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }
@@ -144,11 +154,17 @@ extension CacheStore {
     }
 
     /// Removes the stored entries of the variant, whole or in parts.
-    /// - Returns: for each removed entry, whether it was pinned.
-    private func removeVariant(in db: Database, of row: EntryRow) throws -> [Bool] {
-        let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
+    /// - Returns: for each removed entry, whether it was pinned, and its `uses`.
+    private func removeVariant(in db: Database, of row: EntryRow) throws -> [(isPinned: Bool, uses: Int64)] {
+        let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned, uses, id")
         let variant = Vary.variantKey(row.response.requestFields)
-        return try Bool.fetchAll(statement, arguments: [row.keyHash, variant])
+        return try Row.fetchAll(statement, arguments: [row.keyHash, variant]).map { row in
+            var columns = RowReader(row)
+            let (isPinned, uses): (Bool, Int64) = (try columns.next(), try columns.next())
+            let id: Int64 = try columns.next()
+            // Some uses are not written back yet.
+            return (isPinned, uses.addedClamped(recency.withLock { $0.removeValue(forKey: id)?.count } ?? 0))
+        }
     }
 
     /// Removes the least used variants and parts of a key that has too many. Three quarters are for those that were used since they were

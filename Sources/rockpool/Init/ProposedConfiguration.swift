@@ -63,6 +63,7 @@ struct ProposedConfiguration {
         }
         if let source = api.source { lines.append("  # From \(ForeignText.comment(source)):") }
         lines += routes
+        lines.append("  # queue: { squash: safe }  # unsent writes to one item become one, where one has the effect of all")
         lines.append("  resources:")
         for resource in api.resources { lines += Self.lines(of: resource, indentation: 4) }
         return lines + noted

@@ -68,6 +68,11 @@ import Testing
         Case(stored: minute + ", must-revalidate", now: 61, failure: .status(503), permitted: false, staleOnError: .forever),
         Case(stored: minute, now: 61, failure: .status(503), permitted: false, request: "Cache-Control: no-cache", staleOnError: .forever),
         Case(stored: minute, now: 61, failure: .untrusted, permitted: false, staleOnError: .forever),
+        // A demand to pause.
+        Case(stored: minute, now: 100, failure: .status(429), permitted: true, policy: .offlineFirst),
+        Case(stored: minute, now: 100, failure: .status(429), permitted: false, policy: .offlineFirst, request: "Cache-Control: no-cache"),
+        Case(stored: minute, now: 100, failure: .status(429), permitted: false),
+        Case(stored: tolerant, now: 90, failure: .status(429), permitted: true),
         // A certificate error is never hidden by a stored response.
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false),
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false, policy: .offlineFirst),

@@ -41,5 +41,8 @@ struct UpstreamMetrics {
         metrics.add(
             "rockpool_outbox_delivery_seconds", help: "Time from the acceptance of a delivered operation to its delivery.",
             by: "upstream", histograms: figures.map { ($0, $1.total) })
+        metrics.add(
+            "rockpool_outbox_sync_seconds", help: "Time from the first sending of a delivered operation to its delivery.",
+            by: "upstream", histograms: figures.map { ($0, $1.sending) })
     }
 }

@@ -12,7 +12,8 @@ package enum StaleOnError {
         switch failure {
         case .untrusted: return false
         case .unreachable where isOfflineFirst && isWithinWindow: return true
-        case .status(let status) where !StatusCode.isServerError(status): return false
+        // 429 is no fault of the server, but a copy serves its client better too (docs/caching.md#budgets).
+        case .status(let status) where !StatusCode.isServerError(status) && status != 429: return false
         case .unreachable, .status: break
         }
 

@@ -148,8 +148,9 @@ extension OutboxNotifier {
         // It was handed over before this was told.
         if data.isHandedOver(operation.sequence) { forgetNumber(of: operation) }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }
-        if measures.note(operation) { log.note(operation) }
-        events.tell(.operation(id: operation.id, state: operation.state))
+        let isNews = measures.note(operation)
+        if isNews { log.note(operation) }
+        events.tell(.operation(id: operation.id, state: operation.state, isNews: isNews))
     }
 }
 

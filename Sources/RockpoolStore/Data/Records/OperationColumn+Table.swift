@@ -24,7 +24,7 @@ extension OperationColumn {
         OperationColumn("upstream", bind: { $0.new.upstream }, read: { $1.upstream = try $0.next() }),
         OperationColumn("origin", bind: { $0.new.request.origin.url }, read: { $1.request.origin = try $0.origin() }),
         OperationColumn("method", bind: { $0.new.request.method.rawValue }, read: { $1.request.method = try $0.method() }),
-        OperationColumn("target", bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
+        OperationColumn("target", .sealedTarget, bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
         OperationColumn("intent", bind: { QueuedWriteDraft.intent(of: $0.new.request.method) }),
         OperationColumn("headers", bind: { $0.new.storedFields }, read: { $1.request.fields = try $0.fields() }),
         OperationColumn("content_type", bind: { $0.new.request.fields[.contentType] }),
