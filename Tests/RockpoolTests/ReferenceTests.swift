@@ -57,6 +57,7 @@ import Testing
         upstream.sign = SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))
         upstream.gateway = "127.0.0.1:1"
         upstream.parent = ParentSettings(url: "")
+        upstream.parent?.others = [ParentSettings(url: "")]
         upstream.rateLimit = RateLimitRule()
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()
@@ -71,6 +72,7 @@ import Testing
         configuration.upstreams = [upstream]
         configuration.fleet.report = SiteReportSettings(url: "", site: "", secretFile: "")
         configuration.via = [ParentRule()]
+        configuration.via[0].parent.others = [ParentSettings(url: "")]
         configuration.tracing = TracingSettings(url: "")
         configuration.notify = [NoticeRule()]
         configuration.notify[0].webhook = WebhookSettings(url: "", secretFile: "")

@@ -104,6 +104,8 @@ import Testing
         "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB, min_uses: 3 }, assets: { max_object: null } }",
         "upstreams: [{ name: \"1.2\", origin: \"http://[::1]:8080\", gateway: \"[::1]:9\", identity: \"header:X-Key\", via: \"socks5h://p:1\" }]",
         "upstreams: [{ name: \"null\", origin: https://a, probe: { path: \"/a?b:c\" }, identity: cookie:sid, tls: { min_version: 1.3 } }]",
+        "via: [{ hosts: [\"*\"], url: \"http://a:1\", weight: 2, choose: weight, others: [{ url: \"socks5h://b:1\", weight: 3 }] }]",
+        "upstreams: [{ name: a, origin: https://a:444/api/v2/, gateway: \"127.0.0.1:9\" }]",
         "upstreams: [{ name: yes, origin: https://a, tls: { ca_file: \"/ü: #\\\"x\", client_cert: /c, client_key: /k }, order: global }]",
         "upstreams: [{ name: a, origin: https://a, queue: { repeats: each }, routes: [{ match: /a, offline_response: { body: \"a: 1\" } }] }]",
         "upstreams: [{ name: a, origin: https://a, on_abort: never, routes: [{ match: /a, on_abort: { finish_above: 50% } }] }]",

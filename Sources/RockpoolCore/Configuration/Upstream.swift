@@ -4,6 +4,9 @@
 package struct Upstream: Hashable, Sendable {
     package var name: String
     package var origin: OriginAddress
+    /// The path of the API below the origin, such as `/api/v2`, which its gateway puts before the paths of its clients; empty for none. All other
+    /// settings name whole paths of the origin.
+    package var basePath = ""
     /// The listener that represents the origin; nil if there is none.
     package var gatewaySettings: GatewaySettings?
     package var policy: CachePolicy

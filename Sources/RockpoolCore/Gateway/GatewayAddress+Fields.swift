@@ -72,15 +72,19 @@ extension GatewayAddress {
         parts = parts.enumerated().filter { index, part in
             index == 0 || !isDropped(attribute: FieldList.trimmed(part).lowercased(), keepsSecure: keepsSecure)
         }.map(\.element)
-        if !prefix.isEmpty, !name.hasPrefix("__host-") { parts = parts.map { Substring(prefixedPath($0) ?? String($0)) } }
+        if !(prefix.isEmpty && basePath.isEmpty), !name.hasPrefix("__host-") {
+            parts = parts.map { Substring(prefixedPath($0) ?? String($0)) }
+        }
         return parts.joined(separator: ";")
     }
 
-    /// `Path=/x` below the gateway's prefix; nil for another attribute.
+    /// `Path=/x` below the gateway's prefix; nil for another attribute. A path above `basePath` is the whole gateway.
     private func prefixedPath(_ part: Substring) -> String? {
         let halves = FieldList.trimmed(part).split(separator: "=", maxSplits: 1).map { FieldList.trimmed($0) }
         guard halves.count == 2, halves[0].lowercased() == "path", halves[1].hasPrefix("/") else { return nil }
-        return " Path=\(prefix)\(halves[1] == "/" ? "/" : String(halves[1]))"
+        let path = String(halves[1])
+        let isAbove = path == "/" || (basePath + "/").hasPrefix(path.hasSuffix("/") ? path : path + "/")
+        return " Path=\(prefix)\(isAbove ? "/" : inside(path) ?? path)"
     }
 
     private func isDropped(attribute: String, keepsSecure: Bool) -> Bool {

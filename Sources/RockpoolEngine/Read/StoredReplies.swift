@@ -53,13 +53,15 @@ struct StoredReplies: Sendable {
 
     /// Returns the whole body without its content coding. Its length is unknown, so ranges are not supported.
     private func decodedContent(of entry: CacheEntry, for context: RequestContext) async -> (ResponseHead, ReplyBody)? {
-        guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: context) }
+        guard ContentCoding.canBeDecoded(entry.response.head), let decoder = ContentDecoders.decoder(of: entry.response.head.fields) else {
+            return await content(of: entry, for: context)
+        }
         let head = ContentCoding.decoded(entry.response.head)
         if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }
         guard let body = await body(of: entry) else { return nil }
-        let decoded = DecodedBody(body, in: cache)
+        let decoded = DecodedBody(body, by: decoder, in: cache)
         guard await decoded.begin() else {
             logger.warning("a stored body is not of the coding it is said to be", metadata: ["url": "\(entry.key.url)"])
             return nil

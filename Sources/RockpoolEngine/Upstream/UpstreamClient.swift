@@ -30,6 +30,8 @@ package final class UpstreamClient: Sendable {
     let traffic: Traffic
     /// The other gateways of the site.
     package let parents: SiteParents
+    /// The parent proxies.
+    package let proxies: ParentProxies
     private let viaName: String
 
     init(
@@ -38,6 +40,7 @@ package final class UpstreamClient: Sendable {
     ) {
         self.traffic = traffic
         parents = SiteParents(active: active, logger: logger, now: now)
+        proxies = ParentProxies(active: active, logger: logger, now: now)
         self.viaName = viaName
         self.origin = origin
         self.reachability = reachability
@@ -66,11 +69,11 @@ package final class UpstreamClient: Sendable {
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (OriginReply) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
-        let parent = active.configuration.parent(for: head.origin, of: upstream)
+        let ways = proxies.ways(to: head.origin, of: upstream)
         var request = OutboundRequest(
             head: head, body: body, timeouts: StreamLimits.timeouts(upstream?.timeouts ?? UpstreamTimeouts(), for: head, route: route),
             tls: upstream?.tls ?? TLSSettings(),
-            via: parent?.url, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
+            via: ways.first?.url, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
             interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
@@ -80,7 +83,7 @@ package final class UpstreamClient: Sendable {
         request.isDeclared = upstream != nil
         (request.account, request.executor) = (account, executor)
         request.isPermitted = { [reachability] in !reachability.isSwitchedOff(upstream?.name) }
-        request.parentCredential = parent?.credential
+        request.parentCredential = ways.first?.credential
         request.spent = counting(upstream, forClient: forClient)
         if early?.holdsWrite != true, reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         if mayShare, let reply = try await askParents(request) { return reply }
@@ -90,7 +93,7 @@ package final class UpstreamClient: Sendable {
         if !isPaid { budgets.spend(upstream, on: head, now: now()) }
         do {
             var reply: OriginReply
-            if let answer = try early?.take(for: request) { reply = answer } else { reply = try await origin.send(request) }
+            if let answer = try early?.take(for: request) { reply = answer } else { reply = try await send(request, through: ways) }
             if early?.lost != nil { reply.wire?.isRepeated = true }
             reply.request = reply.wire?.endsConnection == true ? nil : request
             // Once more at its end: an answer of a gateway from the time between may lack it.

@@ -30,6 +30,15 @@ extension Upstream {
 extension ParentSettings {
     /// Every impossible combination; `key` is the key of these settings.
     func contradictions(at key: String) -> [Contradiction] {
+        if url == ParentRule.direct, !others.isEmpty { return [Contradiction("\(key).others", "need a parent; direct is none")] }
+        if let twice = all.indices.first(where: { index in all[..<index].contains { $0.url == all[index].url } }) {
+            return [Contradiction("\(key).others[\(twice - 1)].url", "names a parent twice")]
+        }
+        return proofContradictions(at: key)
+            + others.enumerated().flatMap { $0.element.proofContradictions(at: "\(key).others[\($0.offset)]") }
+    }
+
+    private func proofContradictions(at key: String) -> [Contradiction] {
         if [.basic, .ntlm].contains(auth), user == nil || passwordFile == nil {
             return [Contradiction("\(key).auth", "\(auth.rawValue) needs user and password_file")]
         }

@@ -171,7 +171,8 @@ struct Server: Sendable {
         for file in configuration.upstreams.compactMap({ $0.sign?.sigV4.secretFile }) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "sign.sigv4.secret_file: \(error)") }
         }
-        for file in (configuration.upstreams.compactMap(\.parent) + configuration.via.map(\.parent)).compactMap(\.passwordFile) {
+        let parents = configuration.upstreams.compactMap(\.parent) + configuration.via.map(\.parent)
+        for file in parents.flatMap(\.all).compactMap(\.passwordFile) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "via.password_file: \(error)") }
         }
         for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {

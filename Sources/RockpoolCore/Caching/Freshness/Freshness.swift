@@ -49,7 +49,7 @@ package struct Freshness: Hashable, Sendable {
     /// as stale; otherwise it would stay fresh until the clock has caught up.
     package static func of(_ stored: StoredResponse, now: Timestamp) -> Freshness {
         if stored.responseTime - now > clockTolerance { return Freshness(lifetime: .zero, age: stored.validity.initialAge, source: .none) }
-        var (lifetime, source) = stored.lifetimeRule.map { ruled(stored, by: $0) } ?? lifetime(of: stored)
+        var (lifetime, source) = stored.lifetimeRule.map { ruled(stored, by: $0) } ?? Self.lifetime(of: stored)
         if StatusCode.isPassingError(stored.head.status) { lifetime = min(lifetime, stored.validity.initialAge + errorCeiling) }
         return Freshness(lifetime: max(.zero, lifetime), age: age(of: stored, now: now), source: source)
     }
@@ -60,7 +60,7 @@ package struct Freshness: Hashable, Sendable {
 
     /// The lifetime within the bounds of a route.
     private static func ruled(_ stored: StoredResponse, by rule: LifetimeRule) -> (TimeSpan, Source) {
-        let (own, source) = lifetime(of: stored)
+        let (own, source) = Self.lifetime(of: stored)
         let isStated = [.sMaxAge, .maxAge, .expires].contains(source)
         var lifetime = own
         if rule.overrides, own <= .zero || stored.validity.directives.noCache == .all, let fallback = rule.fallback { lifetime = fallback }

@@ -52,11 +52,6 @@ package struct CacheStatus: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The status of a fresh stored response; it says when a route has set the lifetime.
-    package static func hit(_ freshness: Freshness) -> CacheStatus {
-        CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: freshness.source == .route ? "route-ttl" : nil)
-    }
-
     /// The member in field syntax: `rockpool; hit; ttl=57`.
     package var fieldValue: String {
         var text = cache

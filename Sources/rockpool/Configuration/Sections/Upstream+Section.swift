@@ -4,7 +4,7 @@ import RockpoolCore
 extension Upstream {
     static let section = Section<Upstream>([
         .value("name", field: \.name, as: .name).required,
-        .value("origin", field: \.origin, as: .origin).required,
+        .value("origin", field: \.base, as: .originBase).required,
         .shorthand(
             "gateway", field: \.gatewaySettings, for: \.listen, as: .listener, of: GatewaySettings.section,
             blank: GatewaySettings(listen: "")),
@@ -44,6 +44,13 @@ extension Upstream {
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
 }
 
+extension Upstream {
+    fileprivate var base: OriginBase {
+        get { OriginBase(origin: origin, path: basePath) }
+        set { (origin, basePath) = (newValue.origin, newValue.path) }
+    }
+}
+
 extension RateLimitRule {
     static let section = Section<RateLimitRule>([
         .optional("requests", field: \.requests, as: .whole(in: 1...1_000_000)),
@@ -80,6 +87,18 @@ extension ParentSettings {
         .value("auth", field: \.auth, as: .word),
         .optional("user", field: \.user, as: .proxyUser),
         .optional("password_file", field: \.passwordFile, as: .path),
+        .value("weight", field: \.weight, as: .whole(in: 1...1000)),
+        .value("choose", field: \.choose, as: .word),
+        .sections("others", field: \.others, of: further, blank: ParentSettings(url: "")),
+    ])
+
+    /// One of the further parents.
+    fileprivate static let further = Section<ParentSettings>([
+        .value("url", field: \.url, as: .parentProxy).required,
+        .value("auth", field: \.auth, as: .word),
+        .optional("user", field: \.user, as: .proxyUser),
+        .optional("password_file", field: \.passwordFile, as: .path),
+        .value("weight", field: \.weight, as: .whole(in: 1...1000)),
     ])
 }
 
@@ -90,6 +109,9 @@ extension ParentRule {
         .value("auth", field: \.parent.auth, as: .word),
         .optional("user", field: \.parent.user, as: .proxyUser),
         .optional("password_file", field: \.parent.passwordFile, as: .path),
+        .value("weight", field: \.parent.weight, as: .whole(in: 1...1000)),
+        .value("choose", field: \.parent.choose, as: .word),
+        .sections("others", field: \.parent.others, of: ParentSettings.further, blank: ParentSettings(url: "")),
     ])
 }
 
