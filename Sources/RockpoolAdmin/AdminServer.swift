@@ -139,6 +139,7 @@ package struct AdminServer: Service {
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
         SyncRoutes(data: data, commands: commands, puller: puller, credentials: engine.credentials).add(to: router)
+        LearnedRoutes(learning: engine.learning, active: active).add(to: router)
         if let notices { NotifyRoutes(sender: notices, data: data, active: active, events: engine.events).add(to: router) }
         if let doors {
             ClientRoutes(active: active, doors: doors).add(to: router)

@@ -44,6 +44,8 @@ package final class Engine: Sendable {
     let writes: WritePipeline
     package let identities: KnownIdentities
     let itemsBefore: ItemsBefore
+    /// What the traffic of upstreams without declared resources has shown.
+    package let learning: ResourceLearning
     package let documents: OperationDocuments
     let outbound: OutboundWrites
     package let commands: OutboxCommands
@@ -84,6 +86,8 @@ package final class Engine: Sendable {
         // What is stored encrypted is not named in a file.
         sight = ClientSight(directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, now: now)
         active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
+        let folded = FoldedReads()
+        learning = ResourceLearning(cache: cache, data: data, folded: folded, active: active, logger: logger, now: now)
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
@@ -95,16 +99,17 @@ package final class Engine: Sendable {
             events: events, logger: logger, now: now)
         reads = ReadPipeline(
             cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
-            active: active, logger: logger, cheapWhole: cheapWhole, now: now)
+            active: active, learning: learning, logger: logger, cheapWhole: cheapWhole, now: now)
         explainer = ReadExplainer(
             cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
         itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         ownWrites = ReadYourWrites(
-            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, itemsBefore: itemsBefore, active: active,
-            now: now)
+            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, itemsBefore: itemsBefore, folded: folded,
+            active: active, now: now)
         effects = OwnWriteEffects(cache: cache, sight: sight, reads: reads, active: active, logger: logger, now: now)
         identities = KnownIdentities(
-            data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
+            data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, learning: learning, active: active,
+            logger: logger)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds,
             pauses: notifier.pauses, active: active, now: now)

@@ -30,6 +30,8 @@ package struct Upstream: Hashable, Sendable {
     package var order: LaneOrder
     package var routes: [Route]
     package var resources: [Resource]
+    /// Whether it learns its resources where none is declared.
+    package var undeclaredResources = UndeclaredResources.learned
     /// The pages of other origins that may read replies that Rockpool makes.
     package var cors = CrossOriginRule.remembered
     /// Whether requests carry `Via`.
@@ -103,6 +105,9 @@ package struct Upstream: Hashable, Sendable {
 
     /// True if the configuration declares it.
     package var isDeclared: Bool { name != origin.url && receiver == nil }
+
+    /// True if its resources are learned from its traffic: none is declared, and learning is not off.
+    package var learnsResources: Bool { isDeclared && undeclaredResources == .learned && !resources.contains { $0.learned == nil } }
 }
 
 /// The rule that determines the owner of a response (docs/caching.md#partitions *Identity*).

@@ -10,7 +10,14 @@ extension GatewayAddress {
 
     /// True if `fields` may differ between clients of the gateway and of the origin.
     package static func mayConcern(_ fields: HTTPFields) -> Bool {
-        fields.contains { naming.contains($0.name) || leadingPast.contains($0.name) }
+        fields.contains { naming.contains($0.name) || leadingPast.contains($0.name) || isURL($0.value) }
+    }
+
+    /// True for a value that is an absolute URL, as that of `Next-Page`.
+    private static func isURL(_ value: String) -> Bool {
+        guard value.utf8.first.map({ $0 | 0x20 == UInt8(ascii: "h") }) == true else { return false }
+        let start = value.prefix(8).lowercased()
+        return (start.hasPrefix("http://") || start.hasPrefix("https://")) && !value.utf8.contains { $0 == 0x20 || $0 == FieldByte.comma }
     }
 
     /// Returns the fields with the gateway's address in place of the origin's.
@@ -36,7 +43,7 @@ extension GatewayAddress {
         case .refresh: refresh(field.value)
         case .setCookie: cookie(field.value)
         case .accessControlAllowOrigin: field.value == origin.url ? root : nil
-        default: nil
+        default: Self.isURL(field.value) ? translated(field.value) : nil
         }
     }
 

@@ -14,14 +14,21 @@ package struct RouteTable: Sendable {
 
     /// Compiles every pattern and template. Of two upstreams with the same origin the first is used.
     ///
-    /// - Parameter adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
-    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = []) {
+    /// - Parameters:
+    ///   - adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
+    ///   - learned: The resources that upstreams without declared ones have learned, by name of the upstream.
+    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = [], learned: [String: [Resource]] = [:]) {
+        let declared = configuration.upstreams.map { upstream in
+            var upstream = upstream
+            if upstream.learnsResources, let resources = learned[upstream.name] { upstream.resources = resources }
+            return upstream
+        }
         defaults = configuration.defaults
         admitsRemoteClients = !configuration.proxy.allow.isEmpty
         let (policy, isOpen) = (defaults.policy, !admitsRemoteClients)
         self.adopted = adopted.map { Upstream(adopting: $0, policy: policy, allowsLoopback: isOpen) }
-        upstreams = configuration.upstreams + self.adopted + Upstream.receivers(of: configuration)
-        byOrigin = Dictionary(configuration.upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+        upstreams = declared + self.adopted + Upstream.receivers(of: configuration)
+        byOrigin = Dictionary(declared.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
@@ -156,9 +163,19 @@ private struct CompiledUpstream: Sendable {
     func entity(_ request: RequestHead, path: [Substring], isWrite: Bool) -> EntityMatch? {
         let path = path.withoutTrailingSlash
         let query = namesRows && isWrite && request.method != .post ? request.query : nil
-        if let match = resources.firstMatch({ $0.match(path, query: query) }) { return match }
+        if let match = resources.firstMatch({ $0.match(path, query: query) }), !isWrite || match.isUnderstood(request.method) {
+            return match
+        }
         guard isWrite else { return nil }
         return resources.firstMatch { $0.matchAction(path) } ?? .guessed(method: request.method.rawValue, segments: path)
+    }
+}
+
+extension EntityMatch {
+    /// False for a write to a learned collection unless such a write was seen to make an item: what it does is not known.
+    fileprivate func isUnderstood(_ method: HTTPRequest.Method) -> Bool {
+        guard let learned = resource?.learned, !isItem else { return true }
+        return learned.isCreating && method == .post
     }
 }
 

@@ -35,7 +35,7 @@ package final class ReadPipeline: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, credentials: Credentials, upstreams: UpstreamClient,
-        renewal: CredentialRenewal, active: ActiveConfiguration, logger: Logger, cheapWhole: ByteCount,
+        renewal: CredentialRenewal, active: ActiveConfiguration, learning: ResourceLearning, logger: Logger, cheapWhole: ByteCount,
         now: @escaping @Sendable () -> Timestamp
     ) {
         (self.credentials, self.upstreams, self.renewal, self.active) = (credentials, upstreams, renewal, active)
@@ -46,7 +46,8 @@ package final class ReadPipeline: Sendable {
         presigned = PresignedReads(cache: cache, logger: logger, now: now)
         spaces = ProtectionSpaces(cache: cache, active: active, logger: logger, now: now)
         updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
-        responses = ResponseStore(cache: cache, lookup: lookup, portal: portal, active: active, logger: logger, now: now)
+        responses = ResponseStore(
+            cache: cache, lookup: lookup, portal: portal, active: active, learning: learning, logger: logger, now: now)
     }
 
     // MARK: the stored response

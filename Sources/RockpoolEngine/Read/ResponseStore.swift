@@ -13,6 +13,7 @@ struct ResponseStore: Sendable {
     let portal: PortalCheck
     /// The configuration in force.
     let active: ActiveConfiguration
+    let learning: ResourceLearning
     let logger: Logger
     let now: @Sendable () -> Timestamp
     let sightings = Sightings()
@@ -41,6 +42,7 @@ struct ResponseStore: Sendable {
         switch storability(of: head, for: context, among: found, receivedAt: receivedAt) {
         case .refuse(let reason):
             var alone = unstored(received, reason: reason.rawValue, for: &context)
+            if reason == .noStore { learning.noteUnstored(context.request, head, plan: context.plan) }
             alone.isLastingRefusal = reason != .goodCopy && head.status < 500
             return alone
         case .store(var plan):
@@ -196,7 +198,7 @@ struct ResponseStore: Sendable {
                 let response = varying(response, by: watch)
                 do {
                     if response.part == nil {
-                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                        learning.note(try await cache.commit(writer, key: key, response: response, groups: groups), plan: plan)
                     } else {
                         try await storePart(writer, under: key, groups: groups) { _ in response }
                     }

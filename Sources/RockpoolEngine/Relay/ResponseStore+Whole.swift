@@ -47,8 +47,9 @@ extension ResponseStore {
                 return false
             }
             let groups = CacheGroups.all(in: copy.response.head.fields)
-            _ = try await cache.commit(
+            let entry = try await cache.commit(
                 writer, key: copy.key, response: varying(copy.response, by: copy.watch), groups: groups, mayLinger: true)
+            learning.note(entry, plan: plan)
         } catch {
             logger.notStored(error)
         }

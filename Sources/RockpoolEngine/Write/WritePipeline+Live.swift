@@ -65,7 +65,8 @@ extension WritePipeline {
         let mayRepresent =
             [200, 201].contains(answer.head.status)
             && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
-            && (context.plan.entity?.resource != nil || context.request.method == .put)
+            && (context.plan.entity?.resource != nil || context.request.method == .put
+                || reads.responses.learning.awaitsCreate(context.request, plan: context.plan))
         guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
             mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
         else { return (answer, nil, false) }
@@ -106,6 +107,7 @@ extension WritePipeline {
         var shown = write
         if answer.isEmpty == true { shown.answerBody = [] }
         await notifier.replies.note(shown, plan: context.plan)
+        reads.responses.learning.note(shown, plan: context.plan, partition: context.identity.partition)
         if StatusCode.leavesEffectUnknown(answer.head.status), context.plan.entity?.resource != nil {
             await liveEffects.noteUnknown(context.request, by: context.viewer)
         }

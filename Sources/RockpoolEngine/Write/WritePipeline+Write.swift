@@ -398,6 +398,12 @@ extension LearnedReplies {
         var learned: Int?
         if isLearned, !respondsAsync, let upstream = plan.upstream {
             learned = await status(for: WriteRoute(of: context.original, plan: plan), at: upstream.name)
+            if learned == nil, plan.entity?.resource?.learned != nil {
+                // What was answered before the resource was learned.
+                var before = plan
+                before.entity = nil
+                learned = await status(for: WriteRoute(of: context.original, plan: before), at: upstream.name)
+            }
         }
         return QueuedReply(
             to: context.original, route: route, resource: plan.entity?.resource, isOfFile: isOfFile, learned: learned)

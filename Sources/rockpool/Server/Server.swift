@@ -62,6 +62,7 @@ struct Server: Sendable {
         engine.traces.setVersion(Version.number)
         await engine.applyQuotas()
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
+        await engine.learning.takeUp()
         let feed = FleetFeed(engine: engine)
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()

@@ -30,6 +30,16 @@ import Testing
         #expect(gateway.translated(reference) == nil && field(.location, reference) == reference)
     }
 
+    @Test(arguments: ["Next-Page", "X-Next-Page-URL", "SourceMap"])
+    func whatIsAUrlOfTheOriginIsTranslatedInEveryField(_ name: String) throws {
+        let name = try #require(HTTPField.Name(name))
+        #expect(field(name, "https://api.test/n?p=2") == "http://localhost:7630/n?p=2")
+        #expect(GatewayAddress.mayConcern([name: "https://api.test/n?p=2"]) && !GatewayAddress.mayConcern([name: "hello"]))
+        for other in ["https://other.test/n", "https://api.test/a, https://api.test/b", "see https://api.test/", "/n?p=2", "http"] {
+            #expect(field(name, other) == other)
+        }
+    }
+
     @Test func linksAndRefreshAreTranslated() {
         let link = HTTPField.Name("Link") ?? .location
         let value = #"<https://api.test/n?p=2>; rel="next", <https://cdn.test/a>; rel=preload, </x>; rel=self"#

@@ -1,4 +1,4 @@
-// The sync status of each declared resource: cached, at the upstream, pending, in conflict
+// The sync status of each resource: cached, at the upstream, pending, in conflict
 // (docs/reference/admin-api.md#sync `/v1/entities`, docs/guide/sync.md, F1).
 import HTTPTypes
 import NIOCore
@@ -6,14 +6,14 @@ import RockpoolCore
 import RockpoolStore
 
 extension OutboxCommands {
-    /// Returns the status of every declared resource, in the order of the configuration.
+    /// Returns the status of every declared or learned resource, in the order of the configuration.
     /// - Throws: the error of a store that cannot be read.
     package func entities() async throws -> [ResourceSyncStatus] {
         let open = Dictionary(grouping: try await data.openOperations()) { operation in
             [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.label ?? ""]
         }
         var standings: [ResourceSyncStatus] = []
-        for upstream in active.configuration.upstreams {
+        for upstream in active.routes.upstreams where upstream.isDeclared {
             for resource in upstream.resources {
                 var standing = ResourceSyncStatus(upstream: upstream.name, resource: resource.label)
                 let operations = open[[upstream.name, resource.label], default: []]

@@ -26,7 +26,8 @@ extension Upstream {
         .section("idempotency", field: \.idempotency, of: IdempotencySettings.section),
         .value("order", field: \.order, as: .word),
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
-        .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .sections(
+            "resources", field: \.resources, orWord: \.undeclaredResources, of: Resource.section, blank: Resource(collection: "")),
         .value("send_via", field: \.sendVia, as: .word),
         .value("on_miss", field: \.onMiss, as: .word),
         .value("tags", field: \.tags, as: .word),
