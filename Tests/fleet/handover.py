@@ -97,7 +97,7 @@ def refused(given):
 
 
 def keyed(given):
-    """S24: a client sends one write with one key through two gateways while the database is away: one effect, at an upstream without keys."""
+    """S24: one write with one key, through two gateways while the database is away: one effect, at an upstream without keys."""
     database = Cluster()
     fleet = Fleet(given.binary, database, honoured="no")
     fleet.write("a", "one", "c0-1")

@@ -58,7 +58,7 @@ def severed(given):
 
 
 def older(given):
-    """S23: the database comes back with an older copy of its disk, on the same timeline: who has seen more overwrites nothing, and comes back
+    """S23: the database comes back with an older copy of its disk, on the same timeline: who has seen more overwrites nothing, and returns
     with it by `rockpool fleet rejoin`."""
     database = Cluster()
     fleet = Fleet(given.binary, database, absence="refuse")

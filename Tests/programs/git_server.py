@@ -1,4 +1,4 @@
-"""Serves the repositories of the current directory by git's own server program, and large files; below /closed to ann: git_server.py PORT."""
+"""Serves repositories in the current directory by git's own program, and large files; below /closed to ann: git_server.py PORT."""
 
 import datetime
 import http.server
