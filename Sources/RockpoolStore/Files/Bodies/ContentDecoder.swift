@@ -62,7 +62,7 @@ package enum ContentDecoders {
             unsafe input.readWithUnsafeReadableBytes { source in
                 var (start, left) = unsafe (source.bindMemory(to: UInt8.self).baseAddress, source.count)
                 result = unsafe decode(state, &left, &start, &room, &next, 0)
-                return unsafe source.count - left
+                return source.count - left
             }
             return limit - room
         }
@@ -102,9 +102,9 @@ package enum ContentDecoders {
         var result: UInt = 0
         unsafe output.writeWithUnsafeMutableBytes(minimumWritableBytes: limit) { target in
             // ZSTD_outBuffer and ZSTD_inBuffer: address, size, position.
-            var room = unsafe [UInt(bitPattern: target.baseAddress), UInt(limit), 0]
+            var room = [UInt(bitPattern: target.baseAddress), UInt(limit), 0]
             unsafe input.readWithUnsafeReadableBytes { source in
-                var bytes = unsafe [UInt(bitPattern: source.baseAddress), UInt(source.count), 0]
+                var bytes = [UInt(bitPattern: source.baseAddress), UInt(source.count), 0]
                 result = unsafe room.withUnsafeMutableBytes { room in
                     unsafe bytes.withUnsafeMutableBytes { bytes in unsafe decode(state, room.baseAddress, bytes.baseAddress) }
                 }

@@ -1,5 +1,6 @@
 // The key `on_abort`: a word, or a mapping with the bounds (docs/reference/configuration.md#fetches-without-a-client).
 import RockpoolCore
+import Yams
 
 extension Key {
     /// `always`, `never`, or a mapping; `null` removes it.
