@@ -49,7 +49,7 @@ extension ResourceLearner {
     /// The resources in the words of a configuration, without what is usual.
     var words: [String] {
         resources.map { resource in
-            let parts = [
+            let parts: [String?] = [
                 resource.collection, resource.item ?? "", resource.items.isEmpty ? nil : "items \(resource.items)",
                 resource.element.isEmpty ? nil : "element \(resource.element)",
                 resource.envelope.isEmpty ? nil : "envelope \(resource.envelope)", resource.id == "/id" ? nil : "id \(resource.id)",
