@@ -98,9 +98,11 @@ import Testing
         #expect(learner.words.isEmpty)
         #expect(learner.note(.post("/notes", #"{"id":3,"text":"c"}"#, owner: "bert")).isEmpty)
         #expect(learner.note(.get("/notes/1", #"{"id":1,"text":"a"}"#, owner: "anna")) == [.learned("/notes")])
-        #expect(!learner.forget(owner: "bert"))
+        let changedByBert = learner.forget(owner: "bert")
+        #expect(!changedByBert)
         #expect(learner.words.count == 1)
-        #expect(learner.forget(owner: "anna"))
+        let changedByAnna = learner.forget(owner: "anna")
+        #expect(changedByAnna)
         #expect(learner.words.isEmpty)
     }
 
@@ -205,8 +207,8 @@ import Testing
 
     @Test func theReportSaysWhatIsMissing() {
         var learner = ResourceLearner(Self.notes + [.get("/tags", #"[{"id":1}]"#)])
-        #expect(learner.noteUnstored("/secrets?x=1"))
-        #expect(!learner.noteUnstored("/secrets"))
+        let (first, again) = (learner.noteUnstored("/secrets?x=1"), learner.noteUnstored("/secrets"))
+        #expect(first && !again)
         let report = learner.report
         #expect(report.map(\.state) == [.learned, .open, .unstored])
         #expect(report.map(\.path) == ["/notes", "/tags", "/secrets"])
