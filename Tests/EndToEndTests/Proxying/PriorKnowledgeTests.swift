@@ -2,6 +2,7 @@
 // docs/guide/clients.md#forward-proxy).
 import HTTPTypes
 import RockpoolCore
+import NotesAPI
 import RockpoolTesting
 import Testing
 
