@@ -96,7 +96,10 @@ struct CacheRoutesTests {
     static let mistakes: [(HTTPRequest.Method, String, Int, String)] = [
         (.get, "/v1/cache?limit=0", 400, "limit is a number"), (.get, "/v1/cache?limit=1001", 400, "limit is a number"),
         (.get, "/v1/cache?limit=x", 400, "limit is a number"), (.get, "/v1/cache?cursor=x", 400, "cursor must be the `next` of a page"),
-        (.get, "/v1/cache?prefx=x", 400, "no parameter prefx; there are category, count, cursor, limit, offset, path, prefix"),
+        (
+            .get, "/v1/cache?prefx=x", 400,
+            "no parameter prefx; there are category, count, cursor, limit, offset, olderThanSeconds, path, pinned, prefix, sort, stale, status"
+        ),
         (.get, "/v1/cache?prefix=%zz", 400, "percent-encoding is broken"), (.get, "/v1/cache?prefix=%2", 400, "percent-encoding is broken"),
         (.get, "/v1/cache?prefix=%FF", 400, "percent-encoding is broken"),
         (.get, "/v1/cache/entry", 400, "url is missing"), (.get, "/v1/cache/entry?url=", 400, "url is missing"),
