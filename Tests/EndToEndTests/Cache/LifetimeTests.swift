@@ -53,8 +53,8 @@ import Testing
                 try await world.get("/mine", [ann])["cache-status"]?.contains("hit") == true
             }
             try await #expect(world.get("/mine", [bob]).text == "Bearer bob")
-            try await #expect(world.get("/mine").text == "nobody")
             try await #expect(world.get("/mine", [ann]).text == "Bearer ann")
+            try await #expect(world.get("/mine").text == "nobody")
         }
     }
 
