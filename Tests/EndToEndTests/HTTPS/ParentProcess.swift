@@ -83,9 +83,8 @@ final class ParentProcess: Sendable {
     ///   - kind: `http` or `socks`.
     ///   - certificate: its path without the suffix, for TLS to the proxy itself.
     ///   - password: `user:password` that clients must send.
-    ///   - port: where it listens; nil for a free one.
-    init(_ kind: String, certificate: String = "", password: String = "", port: Int? = nil) async throws {
-        let port = port ?? FreePort.next()
+    init(_ kind: String, certificate: String = "", password: String = "") async throws {
+        let port = FreePort.next()
         self.port = port
         log = try Scratch()
         child = try await ChildProcess(

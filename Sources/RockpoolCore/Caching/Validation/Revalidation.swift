@@ -78,7 +78,6 @@ package enum Revalidation {
         if freshened.validity.varyNames != stored.validity.varyNames {
             freshened.requestFields = request.flatMap { Vary.selectingFields(response: head, request: $0) } ?? stored.requestFields
             freshened.owner = stored.owner
-            freshened.lifetimeRule = stored.lifetimeRule
         }
         return freshened
     }

@@ -17,8 +17,6 @@ struct OperationColumn: Sendable {
         case sealed
         /// A hash, stored under the name that the seal gives it.
         case sealedName
-        /// A request target, its secrets sealed in every case.
-        case sealedTarget
     }
 
     let name: String
@@ -62,18 +60,11 @@ struct OperationColumn: Sendable {
         case .plain: "?"
         case .sealed: "sealed(?)"
         case .sealedName: "sealed_name(?)"
-        case .sealedTarget: "sealed_target(?)"
         }
     }
 
     /// Its value in a SELECT.
-    var selected: String {
-        switch form {
-        case .sealed: "unsealed(\(name))"
-        case .sealedTarget: "unsealed_target(\(name))"
-        case .plain, .sealedName: name
-        }
-    }
+    var selected: String { form == .sealed ? "unsealed(\(name))" : name }
 
     // MARK: statements
 
