@@ -70,7 +70,7 @@ final class ClientSight: Sendable {
             sight.note(record)
             guard sight.changes != before else { return before }
             changes.store(sight.changes, ordering: .releasing)
-            if log?.append(record) == true { log?.shorten(to: sight.records) }
+            if log?.append(record) == true { log?.shorten(to: sight) }
             return sight.changes
         }
     }

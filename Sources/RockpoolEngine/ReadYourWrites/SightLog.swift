@@ -20,7 +20,7 @@ final class SightLog: Sendable {
         var length = 0
         /// The length after it was written anew.
         var least = 0
-        /// What was appended since the file is being written anew beside its work; nil while it is not.
+        /// What was appended since `shorten` began to write the file anew; nil while it does not.
         var late: [UInt8]?
     }
 
@@ -52,8 +52,8 @@ final class SightLog: Sendable {
     }
 
     /// Begins to write the file anew, because it has become long. Until that is done, notes go to the old file and to the new one.
-    /// - Parameter records: everything that is known, with the last note that was appended.
-    func shorten(to records: [Sight.Record]) {
+    /// - Parameter sight: everything that is known, with the last note that was appended.
+    func shorten(to sight: Sight) {
         let isFirst = state.withLock { state in
             guard state.late == nil, state.file != nil else { return false }
             Self.write(&state)
@@ -62,7 +62,7 @@ final class SightLog: Sendable {
         }
         guard isFirst else { return }
         queue.async { [self] in
-            let file = replacement(of: records, isWhole: false)
+            let file = replacement(of: sight.records, isWhole: false)
             state.withLock { state in
                 Self.write(&state)
                 let late = state.late ?? []
