@@ -87,8 +87,9 @@ package struct SetupContent: Sendable {
 
     /// Identifiers from the certificate, so that a second installation replaces the first.
     private static func profile(_ der: [UInt8]) -> String {
-        let hash = der.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        let digits = String(hash, radix: 16, uppercase: true)
+        var hash = FNV1a()
+        hash.add(der)
+        let digits = String(hash.value, radix: 16, uppercase: true)
         let hex = String(repeating: "0", count: 16 - digits.count) + digits
         let identifier = { (kind: String) in "00000000-\(hex.prefix(4))-4\(hex.dropFirst(4).prefix(3))-8000-\(hex.suffix(9))00\(kind)" }
         return """
