@@ -112,7 +112,8 @@ package struct AdminServer: Service {
         let (reachability, commands, documents) = (engine.reachability, engine.commands, engine.documents)
         StatusRoutes(
             cache: cache, data: data, active: active, reachability: reachability,
-            refusedWrites: engine.notifier.refusedWrites, feed: feed, now: now, facts: facts, dashboard: dashboardAddress
+            refusedWrites: engine.notifier.refusedWrites, budgets: engine.upstreams.budgets, feed: feed, now: now, facts: facts,
+            dashboard: dashboardAddress
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
         DocumentationRoutes(pages: facts.documentation).add(to: router)
@@ -137,7 +138,8 @@ package struct AdminServer: Service {
             bundles: BundleRoutes(cache: cache, reads: engine.reads, active: active, now: now), now: now
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
-        SyncRoutes(data: data, commands: commands, puller: puller).add(to: router)
+        SyncRoutes(data: data, commands: commands, puller: puller, credentials: engine.credentials).add(to: router)
+        LearnedRoutes(learning: engine.learning, active: active).add(to: router)
         if let notices { NotifyRoutes(sender: notices, data: data, active: active, events: engine.events).add(to: router) }
         if let doors {
             ClientRoutes(active: active, doors: doors).add(to: router)
@@ -149,7 +151,7 @@ package struct AdminServer: Service {
 extension StatsDocument {
     init(engine: Engine, startedAt: Timestamp) {
         self.init(
-            cache: engine.cache, data: engine.data, statistics: engine.statistics, tunnels: engine.tunnels, active: engine.active,
-            now: engine.now, startedAt: startedAt)
+            cache: engine.cache, data: engine.data, statistics: engine.statistics, measures: engine.notifier.measures,
+            tunnels: engine.tunnels, active: engine.active, now: engine.now, startedAt: startedAt)
     }
 }

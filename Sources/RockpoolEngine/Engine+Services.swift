@@ -29,6 +29,22 @@ extension RecalledDeliveries {
     }
 }
 
+extension ResourceLearning {
+    /// - Parameter folded: what is forgotten when something is learned.
+    convenience init(
+        cache: CacheStore, data: DataStore, folded: FoldedReads, active: ActiveConfiguration, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        let lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
+        self.init(data: data, active: active, logger: logger) { entry, limit in
+            try await lookup.content(of: entry, limit: limit)
+        } onChange: {
+            folded.forget()
+            cache.forgetHot()
+        }
+    }
+}
+
 extension Pusher {
     convenience init(engine: Engine) {
         self.init(

@@ -44,6 +44,8 @@ package final class Engine: Sendable {
     let writes: WritePipeline
     package let identities: KnownIdentities
     let itemsBefore: ItemsBefore
+    /// What the traffic of upstreams without declared resources has shown.
+    package let learning: ResourceLearning
     package let documents: OperationDocuments
     let outbound: OutboundWrites
     package let commands: OutboxCommands
@@ -55,6 +57,7 @@ package final class Engine: Sendable {
     private let graphQL = GraphQLRouting()
     let crossOrigin: CrossOriginReplies
     let gateways: GatewayReplies
+    private let git: GitReplies
     private let purges: PurgeRequests
     private let setup: SetupSite
     let accessLog: (@Sendable (String) -> Void)?
@@ -83,6 +86,8 @@ package final class Engine: Sendable {
         // What is stored encrypted is not named in a file.
         sight = ClientSight(directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, now: now)
         active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
+        let folded = FoldedReads()
+        learning = ResourceLearning(cache: cache, data: data, folded: folded, active: active, logger: logger, now: now)
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
@@ -94,16 +99,17 @@ package final class Engine: Sendable {
             events: events, logger: logger, now: now)
         reads = ReadPipeline(
             cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
-            active: active, logger: logger, cheapWhole: cheapWhole, now: now)
+            active: active, learning: learning, logger: logger, cheapWhole: cheapWhole, now: now)
         explainer = ReadExplainer(
             cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
         itemsBefore = ItemsBefore(cache: cache, lookup: reads.lookup, active: active)
         ownWrites = ReadYourWrites(
-            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, itemsBefore: itemsBefore, active: active,
-            now: now)
+            cache: cache, data: data, overlay: notifier.overlay, sight: sight, reads: reads, itemsBefore: itemsBefore, folded: folded,
+            active: active, now: now)
         effects = OwnWriteEffects(cache: cache, sight: sight, reads: reads, active: active, logger: logger, now: now)
         identities = KnownIdentities(
-            data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
+            data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, learning: learning, active: active,
+            logger: logger)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds,
             pauses: notifier.pauses, active: active, now: now)
@@ -121,8 +127,8 @@ package final class Engine: Sendable {
         proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
-        gateways = GatewayReplies(cache: cache, active: active)
-        setup = SetupSite(active: active)
+        git = GitReplies(cache: cache, lookup: reads.lookup, active: active, logger: logger)
+        (gateways, setup) = (GatewayReplies(cache: cache, active: active), SetupSite(active: active))
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
@@ -184,7 +190,9 @@ package final class Engine: Sendable {
         let moment = relays.moment(of: exchange)
         let span = traces.begin(&exchange.request.fields)
         await gateways.receive(&exchange)
+        await look(for: exchange.request)
         var reply = await answer(exchange, &trace)
+        nameSeen(in: &reply)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
         await gateways.complete(&reply, to: exchange)
         if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
@@ -240,11 +248,12 @@ package final class Engine: Sendable {
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {
-            if plan.route?.kind == .graphql {
+            switch plan.route?.kind {
+            case .graphql:
                 let isReachable = if case .no = permission { false } else { true }
                 keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
-            } else {
-                keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            case .git: keyingBody = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
+            case .standard, .s3, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
             }
             if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
                 // It is neither answered from the store nor stored.
@@ -265,17 +274,16 @@ package final class Engine: Sendable {
             wishes: wishes,
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
-        let answer =
+        if plan.route?.kind == .git { await git.keepReferences(for: context) }
+        var reply =
             switch (plan.isWrite, exchange.isFromGateway) {
             case (true, _): await writes.write(&context)
             // What it keeps must not contain this gateway's queued writes.
             case (false, true): await reads.readServerState(&context)
             case (false, false): await ownWrites.read(&context)
             }
-        var reply = answer
-        if plan.showsState {
-            await sight.note(&reply, to: context, asked: asked, from: cache)
-        }
+        if plan.route?.kind == .git { await git.complete(&reply, to: &context) }
+        if plan.showsState { await sight.note(&reply, to: context, asked: asked, from: cache) }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {
             await identities.end(context.identity, at: upstream)

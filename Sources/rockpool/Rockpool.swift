@@ -53,7 +53,7 @@ struct Rockpool: AsyncParsableCommand {
                 subcommands: [
                     OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, NetworkCommand.self, NotifyCommand.self,
                     CacheCommand.self,
-                    StorageCleanupCommand.self, IdentitiesCommand.self,
+                    StorageCleanupCommand.self, IdentitiesCommand.self, LearnedCommand.self,
                 ]),
             CommandGroup(
                 name: "Clients",

@@ -38,7 +38,7 @@ struct CacheRoutesTests {
         #expect(
             items.first?.object?.names == [
                 "url", "method", "category", "status", "bytes", "storedAt", "freshUntil", "lastUsedAt", "pinned", "identity", "principal",
-                "variants", "offline", "offlineUntil",
+                "variants", "hits", "offline", "offlineUntil",
             ])
         let mine = items.first { $0["url"]?.string == "http://api.test/mine" }
         #expect(mine?["identity"] == "private" && mine?["variants"] == 1 && mine?["method"] == "GET")
@@ -46,6 +46,21 @@ struct CacheRoutesTests {
         let identity = try await door.ask(.get, "/v1/identities").json["items"]?.array?.first?["id"]
         #expect(identity != nil && mine?["principal"] == identity)
         #expect(items.allSatisfy { $0["offline"] == true })
+    }
+
+    @Test func aListIsFilteredAndSorted() async throws {
+        let door = try await filled()
+        let all = try await door.listed()
+        for query in ["?sort=size", "?sort=age", "?sort=hits", "?status=200", "?status=2xx,404", "?pinned=false"] {
+            try await #expect(door.listed(query).sorted() == all.sorted(), "\(query)")
+        }
+        for query in ["?status=5xx", "?pinned=true", "?olderThanSeconds=10"] {
+            try await #expect(door.listed(query).isEmpty, "\(query)")
+        }
+        try await #expect((door.listed("?stale=true") + door.listed("?stale=false")).sorted() == all.sorted())
+        for query in ["sort=name", "status=2", "status=\([String](repeating: "200", count: 21).joined(separator: ","))", "pinned=x"] {
+            try await #expect(door.ask(.get, "/v1/cache?\(query)").status == 400, "\(query)")
+        }
     }
 
     @Test func aListJumpsCountsAndFindsText() async throws {
@@ -81,7 +96,10 @@ struct CacheRoutesTests {
     static let mistakes: [(HTTPRequest.Method, String, Int, String)] = [
         (.get, "/v1/cache?limit=0", 400, "limit is a number"), (.get, "/v1/cache?limit=1001", 400, "limit is a number"),
         (.get, "/v1/cache?limit=x", 400, "limit is a number"), (.get, "/v1/cache?cursor=x", 400, "cursor must be the `next` of a page"),
-        (.get, "/v1/cache?prefx=x", 400, "no parameter prefx; there are category, count, cursor, limit, offset, path, prefix"),
+        (
+            .get, "/v1/cache?prefx=x", 400,
+            "no parameter prefx; there are category, count, cursor, limit, offset, olderThanSeconds, path, pinned, prefix, sort, stale, status"
+        ),
         (.get, "/v1/cache?prefix=%zz", 400, "percent-encoding is broken"), (.get, "/v1/cache?prefix=%2", 400, "percent-encoding is broken"),
         (.get, "/v1/cache?prefix=%FF", 400, "percent-encoding is broken"),
         (.get, "/v1/cache/entry", 400, "url is missing"), (.get, "/v1/cache/entry?url=", 400, "url is missing"),

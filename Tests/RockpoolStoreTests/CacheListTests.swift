@@ -59,6 +59,45 @@ import Testing
         await store.close()
     }
 
+    /// Returns the paths of all entries that a filter selects, two on a page.
+    private func listed(_ store: CacheStore, _ change: (inout CacheListFilter) -> Void) async throws -> [String] {
+        var filter = CacheListFilter()
+        change(&filter)
+        var all: [CacheListing] = []
+        while true {
+            let page = try await store.list(filter, after: all.last?.cursor, limit: 2)
+            all += page
+            guard page.count == 2 else { break }
+        }
+        try await #expect(store.count(filter) == all.count)
+        return all.map { String($0.url.dropFirst(origin.url.count)) }
+    }
+
+    @Test func entriesAreFoundByWhatTheyAre() async throws {
+        let store = try openCache(scratch.cache, time)
+        for (number, size) in [300, 20_000, 1].enumerated() {
+            try await store.put("/\(number)", bytes(size, seed: UInt64(number)), at: time.now, ttl: .minutes(Int64(60 * (number + 1))))
+            time.advance(.minutes(50))
+        }
+        _ = try await store.pin(url: origin.url + "/2", true)
+        for (path, count) in [("/0", 1), ("/2", 3)] {
+            for _ in 0..<count { store.use(try #require(try await store.only(path))) }
+        }
+        try await #expect(listed(store) { $0.order = .size } == ["/1", "/0", "/2"])
+        try await #expect(listed(store) { $0.order = .age } == ["/0", "/1", "/2"])
+        try await #expect(listed(store) { $0.order = .hits } == ["/2", "/0", "/1"])
+        try await #expect(listed(store) { $0.isStale = true } == ["/0"])
+        try await #expect(listed(store) { $0.isStale = false } == ["/1", "/2"])
+        try await #expect(listed(store) { $0.isPinned = true } == ["/2"])
+        try await #expect(listed(store) { $0.storedBefore = time.now - .minutes(120) } == ["/0"])
+        try await #expect(listed(store) { $0.statuses = [200...299] }.count == 3)
+        try await #expect(listed(store) { $0.statuses = [404...404, 500...599] }.isEmpty)
+        try await #expect(listed(store) { ($0.text, $0.order) = ("/1", .hits) } == ["/1"])
+        store.use(try #require(try await store.only("/0")))
+        #expect(try await store.list().map(\.hits) == [2, 0, 3], "uses that are not written back count too")
+        await store.close()
+    }
+
     @Test func aCursorOutlivesItsEntry() async throws {
         let store = try await filled()
         let first = try await store.list(limit: 2)
@@ -72,7 +111,7 @@ import Testing
 
     @Test(arguments: ["https://a/?x=1&y=~~~???>>>", "https://a/ b", "", "https://ü/"])
     func aCursorComesBackFromItsText(_ url: String) {
-        let cursor = CacheCursor(url: url, id: 12)
+        let cursor = CacheCursor(place: url, id: 12)
         #expect(CacheCursor(text: cursor.text) == cursor)
         #expect(cursor.text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") })
     }
@@ -96,11 +135,14 @@ import Testing
     /// The query plan uses the index: the cost of a page depends on its size, not on the size of the cache.
     @Test func aPageIsFoundByTheIndexOfURLs() async throws {
         let store = try await filled()
-        let plan = try await store.database.pool.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(CacheListing.pageQuery)", arguments: ["", "x", "", 0, nil, nil, 1, 0])
-                .map { $0["detail"] as String? ?? "" }
+        for cursor in [nil, CacheCursor(place: "b", id: 1)] {
+            let query = CacheListFilter().page(after: cursor, limit: 1, at: time.now)
+            let plan = try await store.database.pool.read { db in
+                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(query.sql)", arguments: query.arguments)
+                    .map { $0["detail"] as String? ?? "" }
+            }
+            #expect(plan.contains { $0.contains("USING INDEX entry_url (url>? AND url<?)") }, "\(plan)")
         }
-        #expect(plan.contains { $0.contains("USING INDEX entry_url (url>? AND url<?)") }, "\(plan)")
         await store.close()
     }
 }

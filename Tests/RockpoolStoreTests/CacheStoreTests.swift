@@ -128,6 +128,32 @@ import Testing
         await store.close()
     }
 
+    /// What is read next is the validated copy, and so it is after a start.
+    @Test func aValidatedCopyInMemoryIsWrittenLater() async throws {
+        let store = try openCache(scratch.cache, time)
+        for path in ["/a", "/b"] {
+            try await store.put(path, bytes(40_000), at: time.now, fields: [.eTag: "\"1\""])
+            let entry = try #require(try await store.lookup(key(path)).first)
+            time.advance(.seconds(1))
+            for tag in ["\"2\"", "\"3\""] {
+                var response = entry.response
+                response.head.fields[.eTag] = tag
+                (response.requestTime, response.responseTime) = (time.now, time.now)
+                try await store.freshen(entry, as: response, groups: [])
+                #expect(store.lookupInMemory(key(path))?.first?.response == response)
+            }
+        }
+        _ = try await store.invalidate(urls: [origin.url + "/b"])
+        await store.close()
+        let again = try openCache(scratch.cache, time)
+        for (path, isInvalidated) in [("/a", false), ("/b", true)] {
+            let found = try #require(try await again.lookup(key(path)).first)
+            #expect(found.response.head.fields[.eTag] == "\"3\"" && found.response.isInvalidated == isInvalidated, "\(path)")
+            #expect(try await again.bytes(of: found) == bytes(40_000))
+        }
+        await again.close()
+    }
+
     @Test func equalBodiesShareOneFileUntilTheLastGoes() async throws {
         let store = try openCache(scratch.cache, time)
         let body = bytes(100_000)

@@ -57,6 +57,10 @@ import Testing
         let real = await store.cleanup(options, settings: CleanupSettings(), now: time.now)
         #expect(dry.removed == real.removed && dry.kept == real.kept && dry.orphans == real.orphans && dry.foreign == real.foreign)
         #expect(dry.errors.isEmpty && real.errors.isEmpty)
+        // How full SQLite's pages are after scattered rows went is not known before.
+        let error = abs(dry.files.cacheAfter - real.files.cacheAfter)
+        let slack = max(128 * 1024, (real.files.cacheBefore - real.files.cacheAfter) / 4)
+        #expect(error <= slack, "foreseen \(dry.files.cacheAfter), left \(real.files.cacheAfter) of \(real.files.cacheBefore)")
         #expect(real.orphans >= 6 && real.kept.byReason["pinned"] != nil)
         #expect(try await store.usage().entries == real.kept.entries)
         #expect(before >= real.kept.entries + real.removed.entries)

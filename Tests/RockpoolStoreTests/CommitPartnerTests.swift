@@ -10,6 +10,8 @@ import Testing
 @Suite struct CommitPartnerTests {
     private struct Away: Error, Equatable {}
     private struct Refused: Error, Equatable {}
+    /// The partner has committed, SQLite has not.
+    private struct Half: Error, Equatable {}
 
     /// Notes what it is asked, and fails where it is told to.
     private final class Partner: CommitPartner {
@@ -21,8 +23,10 @@ import Testing
             var permitsEither = false
             /// A number in the table that it does not permit.
             var refuses: Int?
-            /// The transactions that it wants for itself.
+            /// The transactions that it wants for itself; how many of them are refused; and whether this is one.
             var own = 0
+            var refusedOwn = 0
+            var isOwn = false
         }
 
         let state = Mutex(State())
@@ -36,20 +40,29 @@ import Testing
             }
         }
 
-        func begin(in db: Database, isReading: Bool) throws -> Bool {
-            try call(isReading ? "read" : "begin") { $0.failsAtBegin }
+        func begin(in db: Database, isReading: Bool, bodies: [Data]) throws -> Bool {
+            try call((isReading ? "read" : "begin") + bodies.map { " \($0.count)" }.joined()) { $0.failsAtBegin }
             return state.withLock { state in
-                defer { state.own = max(0, state.own - 1) }
-                return state.own == 0
+                state.isOwn = state.own > 0
+                state.own = max(0, state.own - 1)
+                return !state.isOwn
             }
         }
         func prepare(in db: Database) throws {
             try call("prepare") { $0.failsAtPrepare }
+            let isRefused = state.withLock { state in
+                guard state.isOwn, state.refusedOwn > 0 else { return false }
+                (state.refusedOwn, state.own) = (state.refusedOwn - 1, state.own + 1)
+                return true
+            }
+            if isRefused { throw PartnerRefusal(error: Refused()) }
             if let number = state.withLock(\.refuses), try Int.fetchAll(db, sql: "SELECT n FROM t").contains(number) {
                 throw PartnerRefusal(error: Refused())
             }
         }
         func abandon() { try? call("abandon") }
+        func isHalfCommitted(by failure: any Error) -> any Error { Half() }
+        func bringLess(after refusal: PartnerRefusal, in db: Database) throws { try call("less") }
         func ended(in db: Database, isCommitted: Bool) { try? call(isCommitted ? "committed" : "rolled back") }
         func beginAlone(in db: Database) throws { try call("begin alone") }
         func endAlone(in db: Database) throws { try call("end alone") }
@@ -63,7 +76,16 @@ import Testing
     init() throws {
         scratch = try Scratch()
         let identity = DatabaseIdentity(
-            applicationID: 7, migrations: [{ try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE) STRICT") }], synchronous: .full)
+            applicationID: 7,
+            migrations: [
+                {
+                    try $0.execute(
+                        sql: """
+                            CREATE TABLE t (n INTEGER UNIQUE) STRICT;
+                            CREATE TABLE u (n INTEGER REFERENCES t (n) DEFERRABLE INITIALLY DEFERRED) STRICT
+                            """)
+                }
+            ], synchronous: .full)
         database = try StoreDatabase(path: "\(scratch.path)/t.sqlite", identity: identity, limit: .mb(100))
         queue = CommitQueue(pool: database.pool, groupWeight: 1_000_000, partner: partner)
     }
@@ -80,6 +102,11 @@ import Testing
         try await insert(1, .shared)
         #expect(partner.calls == ["begin", "prepare", "committed"])
         #expect(try await numbers() == [1])
+    }
+
+    @Test func thePartnerKnowsTheBodiesOfAGroupBeforeItBegins() async throws {
+        try await queue.commit(adding: Data([1, 2, 3])) { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+        #expect(partner.calls == ["begin 3", "prepare", "committed"])
     }
 
     @Test func rowsOfThisNodeNeedNoPartner() async throws {
@@ -145,6 +172,26 @@ import Testing
         }
         #expect(outcomes == [0: true, 1: true, 2: true, 3: false, 4: true, 5: true])
         #expect(try await numbers() == [1, 2, 4, 5])
+    }
+
+    @Test func whatIsRefusedOfThePartnersOwnConcernsNoJob() async throws {
+        partner.state.withLock { ($0.own, $0.refusedOwn) = (1, 2) }
+        try await insert(1, .shared)
+        let refused = ["begin", "prepare", "abandon", "less"]
+        #expect(partner.calls == refused + refused + ["begin", "prepare", "committed", "begin", "prepare", "committed"])
+        #expect(try await numbers() == [1])
+    }
+
+    /// The partner has it: a caller that takes it for refused would ask for it twice.
+    @Test func aFailureAfterThePartnersCommitIsToldAsWhatItIs() async throws {
+        await #expect(throws: Half.self) {
+            try await queue.commit { try $0.execute(sql: "INSERT INTO u VALUES (99)") }
+        }
+        #expect(partner.calls == ["begin", "prepare", "abandon", "rolled back"])
+        // Without the partner it is the error that it is.
+        await #expect(throws: DatabaseError.self) {
+            try await queue.commit(scope: .own) { try $0.execute(sql: "INSERT INTO u VALUES (99)") }
+        }
     }
 
     @Test func aFailingJobLeavesNothingInEither() async throws {

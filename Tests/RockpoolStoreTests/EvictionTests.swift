@@ -89,21 +89,44 @@ import Testing
             .compactMap { CacheKey(text: $0)?.url }
     }
 
-    @Test func ofAssetsAsOldTheLargeGoFirstAndNoSizeStaysForEver() async throws {
+    @Test(arguments: [CacheCategory.assets, .ephemeral]) func whatIsReadOftenOrIsSmallStaysLonger(
+        _ category: CacheCategory
+    ) async throws {
         let store = try openCache(scratch.cache, time)
-        try await store.put("/small-old", bytes(100_000, seed: 1), at: time.now)
-        time.advance(.hours(100))
-        try await store.put("/small", bytes(100_000, seed: 2), at: time.now)
-        try await store.put("/large", bytes(2_000_000, seed: 3), at: time.now)
-        time.advance(.hours(1))
-        // 2 MB unused for an hour weigh more than 0.1 MB for an hour, and less than 0.1 MB for 101 hours.
-        #expect(try await first(10_000, store) == [key("/small-old").url])
-        // None of them was read: they are on probation, and a tenth of the bytes may stay there.
-        #expect(try await first(3_000_000, store) == ["/small-old", "/large"].map { key($0).url })
-        for path in ["/small-old", "/large", "/small"] { store.use(try #require(try await store.only(path))) }
-        try await store.writeBackRecency()
-        time.advance(.hours(1))
-        #expect(try await first(3_000_000, store).first == key("/large").url, "after their use all are of one age")
+        for (path, size) in [("/often", 100_000), ("/twice", 100_000), ("/large", 2_000_000)] {
+            try await store.put(path, bytes(size, seed: UInt64(path.count)), category: category, at: time.now)
+            time.advance(.seconds(1))
+        }
+        // None of them was read: they are on probation, the oldest first.
+        #expect(try await first(10_000, store) == [key("/often").url])
+        for (path, count) in [("/often", 20), ("/twice", 2), ("/large", 2)] {
+            for _ in 0..<count { store.use(try #require(try await store.only(path))) }
+            try await store.writeBackRecency()
+            time.advance(.hours(1))
+        }
+        #expect(try await first(4_000_000, store) == ["/large", "/twice", "/often"].map { key($0).url })
+        // A new version takes over what its URL was read for.
+        try await store.put("/often", bytes(100_000, seed: 9), category: category, at: time.now)
+        #expect(try await first(4_000_000, store).last == key("/often").url)
+        await store.close()
+    }
+
+    /// What was read much once sinks below what is read now, once others have left.
+    @Test func nothingStaysForEver() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(4)))
+        try await store.put("/former", bytes(20_000, seed: 1), at: time.now)
+        for _ in 0..<8 { store.use(try #require(try await store.only("/former"))) }
+        var (number, isThere) = (0, true)
+        while isThere, number < 20_000 {
+            let path = "/n/\(number)"
+            _ = try? await store.put(path, bytes(20_000, seed: UInt64(number + 10)), at: time.now)
+            time.advance(.seconds(1))
+            if let entry = try await store.only(path) { for _ in 0..<2 { store.use(entry) } }
+            while await store.evictToLowMark().entries > 0 {}
+            number += 1
+            isThere = try await store.only("/former") != nil
+        }
+        #expect(!isThere && number > 200, "\(number)")
         await store.close()
     }
 
@@ -140,16 +163,6 @@ import Testing
     private func last(of count: Int, _ condition: (Int) async throws -> Bool) async throws -> Int? {
         for number in (0..<count).reversed() where try await condition(number) { return number }
         return nil
-    }
-
-    @Test func otherCategoriesGoByAgeAlone() async throws {
-        let store = try openCache(scratch.cache, time)
-        try await store.put("/small", bytes(100_000, seed: 2), category: .ephemeral, at: time.now)
-        time.advance(.seconds(1))
-        try await store.put("/large", bytes(900_000, seed: 3), category: .ephemeral, at: time.now)
-        time.advance(.hours(1))
-        #expect(try await first(10_000, store) == [key("/small").url])
-        await store.close()
     }
 
     @Test func thePinCapHoldsForWhatGrows() async throws {

@@ -1,5 +1,6 @@
 // What the tests of a fleet have in common: nodes with one secret on one PostgreSQL.
 import Foundation
+import NIOCore
 import RockpoolCore
 import RockpoolTesting
 
@@ -36,6 +37,13 @@ extension FleetCase {
     func open(_ store: DataStore) async throws -> [String] {
         try await store.catchUp()
         return try await store.openOperations().map(\.id)
+    }
+
+    /// Stores a body in a file.
+    func blob(_ length: Int, in store: DataStore) async throws -> OperationBody {
+        let writer = try await store.blobWriter(expectedLength: nil)
+        try await writer.append(ByteBuffer(bytes: bytes(length)))
+        return try await writer.finish()
     }
 
     func deliver(_ id: String, at store: DataStore) async throws {

@@ -47,7 +47,7 @@ struct MemoryTierTests {
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
         let reply = reply(to: try arrival())
-        tier.keep(reply, sibling: sibling, credential: nil, since: tier.moment)
+        tier.keep(reply, for: HotReader(try arrival()), sibling: sibling, credential: nil, since: tier.moment)
         return (tier, reply)
     }
 
@@ -74,7 +74,7 @@ struct MemoryTierTests {
         tier.keep(message("head ", body: reply.body), as: .whole, of: reply)
         for (offset, isMessage) in [(-1, false), (0, true), (9, true), (10, false)] {
             switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset)), epoch: 0) {
-            case .message(let found, _, _, _): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
+            case .message(let found, _, _, _, _): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
             case .undated: #expect(!isMessage, "\(offset)")
             case nil: Issue.record("the reply is not hot at \(offset)")
             }
@@ -92,8 +92,8 @@ struct MemoryTierTests {
         tier.keep(message("206 ", body: ByteBuffer(string: "pe")), as: .part(Array("bytes=0-1".utf8)), of: reply)
         func sent(_ fields: String) throws -> String? {
             switch try tier.hot(arrival(fields), now: now, epoch: 0) {
-            case .message(let message, _, _, _): String(buffer: message.bytes)
-            case .undated(_, let form): "\(form)"
+            case .message(let message, _, _, _, _): String(buffer: message.bytes)
+            case .undated(_, let form, _): "\(form)"
             case nil: nil
             }
         }
@@ -106,7 +106,7 @@ struct MemoryTierTests {
         #expect(try sent("If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\r\n") == nil)
         #expect(try sent("Range: bytes=0-1\r\n") == "206 pe")
         #expect(try sent("Range: bytes=1-2\r\n") == "\(FastPathReply.Form.part(Array("bytes=1-2".utf8)))")
-        guard case .message(let head, _, _, _) = try tier.hot(arrival(method: "HEAD"), now: now, epoch: 0) else {
+        guard case .message(let head, _, _, _, _) = try tier.hot(arrival(method: "HEAD"), now: now, epoch: 0) else {
             Issue.record("no message for HEAD")
             return
         }
@@ -116,7 +116,9 @@ struct MemoryTierTests {
     @Test func aReplyBelongsToItsCredential() throws {
         let (mine, other) = (CredentialDigest(of: [1]), CredentialDigest(of: [2]))
         let (tier, _) = try warm()
-        tier.keep(reply(to: try arrival(credential: mine)), sibling: sibling, credential: "mine", since: tier.moment)
+        tier.keep(
+            reply(to: try arrival(credential: mine)), for: HotReader(try arrival(credential: mine)), sibling: sibling, credential: "mine",
+            since: tier.moment)
         func isHot(_ credential: CredentialDigest?) throws -> Bool {
             try tier.hot(arrival(credential: credential), now: now, epoch: 0) != nil
         }
@@ -125,6 +127,75 @@ struct MemoryTierTests {
         #expect(try isHot(mine))
         tier.forgetHot(ofCredential: "mine")
         #expect(try !isHot(mine) && isHot(nil))
+    }
+
+    /// A copy that all may read is serialised once, however many clients there are.
+    @Test func manyClientsShareAReply() throws {
+        let (tier, first) = try warm(limit: .mb(16))
+        tier.keep(message("head ", body: first.body), as: .whole, of: first)
+        try keep(0..<1000, in: tier)
+        for number in 0..<1000 {
+            guard case .message(_, let reply, _, let reader, _) = try tier.hot(arrival(of: number), now: now, epoch: 0) else {
+                Issue.record("the reply is not hot for \(number)")
+                return
+            }
+            #expect(reply === first && reader.principal == "\(number)")
+        }
+        tier.forgetHot(ofCredential: "7")
+        #expect(try tier.hot(arrival(of: 7), now: now, epoch: 0) == nil)
+        #expect(try isHot(tier) && tier.hot(arrival(of: 8), now: now, epoch: 0) != nil)
+        tier.remove([key.text])
+        #expect(tier.bytes == 0)
+    }
+
+    @Test func theClientsOfAReplyTakeABoundedPart() throws {
+        let (tier, _) = try warm()
+        try keep(0..<1000, in: tier)
+        let hot = try (0..<1000).filter { try tier.hot(arrival(of: $0), now: now, epoch: 0) != nil }
+        #expect(hot.count > 10 && hot.count < 300 && hot.last == 999 && tier.bytes < 200_000)
+        tier.remove([key.text])
+        #expect(tier.bytes == 0)
+    }
+
+    private func arrival(of number: Int) throws -> PlainArrival { try arrival(credential: CredentialDigest(of: Array("\(number)".utf8))) }
+
+    private func keep(_ numbers: Range<Int>, in tier: MemoryTier) throws {
+        for number in numbers {
+            let arrival = try arrival(of: number)
+            tier.keep(
+                reply(to: arrival), for: HotReader(arrival, principal: "\(number)"), sibling: sibling, credential: "\(number)",
+                since: tier.moment)
+        }
+    }
+
+    @Test func aValidatedEntryIsReplacedInMemory() throws {
+        let (tier, reply) = try warm()
+        let earlier = entry()
+        var response = earlier.response
+        response.head.fields[.eTag] = "\"two\""
+        let (moment, epoch) = (tier.moment, tier.epoch(of: key))
+        #expect(tier.replace(earlier, by: response, epoch: epoch))
+        #expect(tier.entries(of: key)?.first?.response.head.fields[.eTag] == "\"two\"" && tier.body(of: earlier) != nil)
+        #expect(try !isHot(tier), "the reply was made of the earlier response")
+        tier.keep(reply, for: HotReader(try arrival()), sibling: sibling, credential: nil, since: moment)
+        #expect(try !isHot(tier))
+        #expect(!tier.replace(earlier, by: response, epoch: epoch), "it was changed meanwhile")
+        #expect(!tier.replace(entry(2), by: response, epoch: tier.epoch(of: key)))
+        response.requestFields = [.acceptLanguage: "de"]
+        #expect(!tier.replace(earlier, by: response, epoch: tier.epoch(of: key)), "it became another variant")
+        tier.remove([key.text])
+        #expect(tier.bytes == 0 && !tier.replace(earlier, by: response, epoch: tier.epoch(of: key)))
+    }
+
+    /// The validated one is the last one.
+    @Test func aReplacedEntryComesFirst() throws {
+        let tier = MemoryTier(limit: .mb(1))
+        let (first, second) = (entry(2), entry(1))
+        tier.keep([first, second], of: key, epoch: tier.epoch(of: key))
+        var response = second.response
+        response.responseTime = now + .seconds(1)
+        #expect(tier.replace(second, by: response, epoch: tier.epoch(of: key)))
+        #expect(tier.entries(of: key)?.map(\.id) == [1, 2])
     }
 
     @Test func whateverIsRemovedIsNotHot() throws {
@@ -160,9 +231,9 @@ struct MemoryTierTests {
         let entry = entry()
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
-        tier.keep(reply, sibling: sibling, credential: nil, since: moment)
+        tier.keep(reply, for: HotReader(try arrival()), sibling: sibling, credential: nil, since: moment)
         #expect(try !isHot(tier))
-        tier.keep(reply, sibling: sibling, credential: nil, since: tier.moment)
+        tier.keep(reply, for: HotReader(try arrival()), sibling: sibling, credential: nil, since: tier.moment)
         #expect(try isHot(tier))
     }
 

@@ -39,6 +39,21 @@ final class PostgreSQLServer: Sendable {
     func start() throws { try call("pg_ctl", ["-D", "\(directory)/data", "-w", "-l", "\(directory)/log", "start"]) }
     func stop() throws { try call("pg_ctl", ["-D", "\(directory)/data", "-w", "-m", "immediate", "stop"]) }
 
+    /// Copies the directory of its data.
+    func keepCopy() throws {
+        try stop()
+        try Self.run("/bin/cp", ["-a", "\(directory)/data", "\(directory)/copy"])
+        try start()
+    }
+
+    /// Puts the copy in the place of what has become of the data since.
+    func restoreCopy() throws {
+        try stop()
+        try Self.run("/bin/rm", ["-r", "\(directory)/data"])
+        try Self.run("/bin/mv", ["\(directory)/copy", "\(directory)/data"])
+        try start()
+    }
+
     func sql(_ text: String, in database: String = "rockpool") throws {
         try call("psql", ["-h", "127.0.0.1", "-p", "\(port)", "-U", "postgres", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", text])
     }

@@ -125,7 +125,7 @@ import Testing
         time.advance(.seconds(5))
         store.use(entry)
         // Ids of removed rows are skipped.
-        store.recency.withLock { recency in for id in 1000..<4000 as Range<Int64> { recency[id] = 1 } }
+        store.recency.withLock { recency in for id in 1000..<4000 as Range<Int64> { recency[id] = CacheStore.Uses(at: 1, count: 1) } }
         let turns = Mutex(0)
         let observer = TurnCounter { turns.withLock { $0 += 1 } }
         store.database.pool.add(transactionObserver: observer, extent: .observerLifetime)

@@ -1,5 +1,6 @@
 // `storage.encrypt: private`: the data that a principal reads and writes is on the disk only in sealed form, and is read back unchanged.
 import Foundation
+import GRDB
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -31,6 +32,26 @@ import Testing
         (Scratch.files(under: scratch.state) + Scratch.files(under: scratch.cache)).contains {
             FileManager.default.contents(atPath: $0)?.range(of: Data(bytes)) != nil
         }
+    }
+
+    /// Secrets in queries are sealed whatever `storage.encrypt` says, and read back as they were under a key file that came or went.
+    @Test(arguments: [StorageEncryption.off, .private])
+    func secretsOfURLsAreSealedInEveryCase(_ encrypt: StorageEncryption) async throws {
+        let path = try keyFile("key")
+        var store = try openData(scratch.state, time, Self.settings(encrypt, keyFile: path))
+        var new = write("a")
+        new.request.target = "/notes?q=%20&token=planted-%F0&key=&sig=~sealed.planted"
+        #expect(try await store.append(new).request.target == new.request.target)
+        var live = write("b")
+        live.request.target = new.request.target
+        store.end(try await store.record(live: live))
+        await store.close()
+        #expect(!isOnDisk("planted".utf8))
+        store = try openData(scratch.state, time, Self.settings(encrypt, keyFile: encrypt == .off ? nil : path))
+        #expect(try await store.operation(id: "a")?.request.target == new.request.target)
+        let stored = try await store.database.pool.read { try String.fetchOne($0, sql: "SELECT target FROM op") }
+        #expect(stored?.hasPrefix("/notes?q=%20&token=~sealed.") == true && stored?.contains("&key=&sig=~sealed.") == true)
+        await store.close()
     }
 
     // MARK: the file format

@@ -95,6 +95,14 @@ import Testing
             "upstreams[0].routes[0].read: kind: graphql decides itself which requests read"
         ),
         (
+            "routes: [{ match: POST /a.git/**, kind: git }]",
+            "upstreams[0].routes[0].kind: kind: git needs every method of the repository: leave the method out of match"
+        ),
+        ("routes: [{ match: /, kind: git, queue: always }]", "upstreams[0].routes[0].queue: kind: git queues nothing"),
+        (
+            "routes: [{ match: /, kind: git, cache: body }]", "upstreams[0].routes[0].cache: kind: git decides itself which requests read"
+        ),
+        (
             "routes: [{ match: PUT /, read: true }]",
             "upstreams[0].routes[0].read: a PUT is not read by its body; possible for GET, OPTIONS, POST, PROPFIND, QUERY, REPORT, SEARCH"
         ),
@@ -233,10 +241,18 @@ import Testing
             "r.yaml:3: upstreams[0].origin: http://127.0.0.1:7625 is Rockpool's own listener, proxy.listen"
         ),
         ("upstreams:\n  - origin: http://a", "r.yaml:2: upstreams[0]: name is missing"),
+        (
+            "via:\n  - hosts: [\"*\"]\n    url: http://p:1\n    others:\n      - url: http://p:1",
+            "r.yaml:5: via[0].others[0].url: names a parent twice"
+        ),
+        (
+            "upstreams:\n  - name: a\n    origin: http://a\n    routes:\n      - match: /a\n        ttl: { min: 2h, max: 1h }",
+            "r.yaml:6: upstreams[0].routes[0].ttl.min: is above max"
+        ),
         ("upstreams:\n  - name: a", "r.yaml:2: upstreams[0]: origin is missing"),
         (
-            "upstreams:\n  - name: a\n    origin: http://a/v1",
-            "r.yaml:3: upstreams[0].origin: \"http://a/v1\" is not an origin such as https://api.example.com, without a path"
+            "upstreams:\n  - name: a\n    origin: http://a/v1?x",
+            "r.yaml:3: upstreams[0].origin: \"http://a/v1?x\" is not an origin such as https://api.example.com, or one with a path"
         ),
         ("proxy: {}\nproxy: {}", "r.yaml:1: given twice in the mapping that begins here: \"proxy\""),
     ])

@@ -49,6 +49,17 @@ import Testing
         #expect(resource.offlineResponse == .optimistic)
     }
 
+    @Test func squashingIsOfferedForResources() throws {
+        let origin = OriginAddress(scheme: .https, host: "api.example.com")
+        var api = ProposedAPI()
+        #expect(!ProposedConfiguration(origin: origin, name: "api", api: api).entry.joined().contains("squash"))
+        api.add(ProposedResource(collection: "/v1/notes", item: "/v1/notes/{id}"))
+        let yaml = try ProposedConfiguration(origin: origin, name: "api", api: api).checked(named: "r.yaml")
+        let taken = yaml.replacing("# queue: {", with: "queue: {")
+        let loaded = try ConfigurationSources(environment: [:]).load(yaml: taken, named: "r.yaml")
+        #expect(loaded.configuration.upstreams.first?.queue.squash == .safe && loaded.warnings.isEmpty, "\(taken)")
+    }
+
     @Test func aHundredPathsPassTheCheck() throws {
         let paths = (1...100).map { #""/things\#($0)": {"get": {}, "post": {}}, "/things\#($0)/{id}": {"get": {}, "delete": {}}"# }
         let document = try json("{\"openapi\": \"3.1.0\", \"paths\": {\(paths.joined(separator: ","))}}")

@@ -31,6 +31,9 @@ import Testing
                 """)
         let shown = try lines(one, as: StatusReport.self)
         #expect(shown.contains("last failed  PUT http://a/1: 422: no title"), "\(shown)")
+        let connection = #"{"connection": {"kind": "wireless", "interface": "wlan0", "metered": true},"#
+        let connected = try lines(connection + json.dropFirst(), as: StatusReport.self)
+        #expect(connected.contains("connection  wireless (wlan0), metered"), "\(connected)")
         #expect(shown.last == "Next: see the write and its answer: rockpool outbox show 1")
     }
 
@@ -49,6 +52,17 @@ import Testing
         ] {
             #expect(shown.contains(expected), "\(shown)")
         }
+        let sync = """
+            "sync": {"successRatio": 0.98, "conflictRatio": 0.005, "meanSeconds": 2, "inTimeRatio": 1, "offlineReadRatio": null,
+            "targets": {"successRatio": 0.99, "conflictRatio": 0.01, "seconds": 5, "offlineReadRatio": 0.9}}, "storage":
+            """
+        let figures = try lines(json.replacing("\"storage\":", with: sync), as: StatsReport.self)
+        for expected in [
+            "delivered of ended  98.0%, the target is at least 99.0%", "met a conflict      0.5%, the target is at most 1.0%",
+            "sent in 5 s         100.0%, the target is at least 99.0%, 2 s on average", "read while away     –",
+        ] {
+            #expect(figures.contains(expected), "\(figures)")
+        }
     }
 
     @Test func `Sync and entities`() throws {
@@ -63,19 +77,23 @@ import Testing
                 "UPSTREAM  RESOURCE   IDENTITY  CHANGED  GONE  WITHHELD  CONFLICTS AHEAD  RESULT",
                 "notes     /v1/notes  shared          2     1         0                0  changes",
             ])
-        let log = #"{"items": [{"at": "2026-11-21T08:00:00.000Z", "operation": null, "event": "pending", "detail": null}], "next": null}"#
+        let log = """
+            {"items": [{"at": "2026-11-21T08:00:00.000Z", "operation": null, "event": "pending", "method": "PUT",
+            "url": "https://api.test/v1/notes/1?a=b", "client": "3f1c", "userAgent": "till/2", "detail": null}], "next": null}
+            """
         #expect(
             try lines(log, as: SyncLogReport.self) == [
-                "AT                    OPERATION  EVENT    DETAIL", "2026-11-21 08:00:00Z  –          pending  –",
+                "AT                    OPERATION  DEVICE       METHOD  URL                              EVENT    DETAIL",
+                "2026-11-21 08:00:00Z  –          till/2 3f1c  PUT     https://api.test/v1/notes/1?a=b  pending  –",
             ])
         let entities = """
             {"items": [{"upstream": "notes", "resource": "/v1/notes", "cached": 2, "serverCount": null, "pending": 1, "conflicts": 0,
-            "lastSync": null}], "next": null}
+            "lastSync": null, "states": {"pending-update": 1, "pending-create": 2, "pending-pull": 0}, "strategy": "ask"}], "next": null}
             """
         #expect(
             try lines(entities, as: EntitiesReport.self) == [
-                "UPSTREAM  RESOURCE   CACHED  UPSTREAM HAS  PENDING  CONFLICTS  LAST SYNC",
-                "notes     /v1/notes       2             –        1          0  –",
+                "UPSTREAM  RESOURCE   CACHED  UPSTREAM HAS  PENDING  CONFLICTS  LAST SYNC  DIFFERING                           STRATEGY",
+                "notes     /v1/notes       2             –        1          0  –          2 pending-create, 1 pending-update  ask",
             ])
     }
 

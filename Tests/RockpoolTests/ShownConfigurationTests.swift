@@ -52,6 +52,8 @@ import Testing
             Route(match: "/v1/reports/**", store: .always),
             Route(match: "POST /v1/rpc/**"),
             Route(match: "POST /v1/ledger"),
+            Route(match: "/v1/prices"),
+            Route(match: "/v1/images/**"),
             Route(match: "POST /v1/logout", queue: .never),
             Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
             Route(match: "POST /api", kind: .graphql),
@@ -61,10 +63,15 @@ import Testing
         expected.routes[3].read = true
         expected.routes[7].success = SuccessRule(pointer: "/error", absent: true)
         expected.routes[8].onRefused = .hold
-        expected.routes[9].logout = true
-        expected.routes[11].offlineResponse = .optimistic
-        expected.routes[12].timeouts = RouteTimeouts(firstByte: .seconds(60))
-        expected.routes[13].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
+        expected.routes[9].staleOnError = .days(1)
+        var ttl = LifetimeRule()
+        (ttl.fallback, ttl.least, ttl.most, ttl.overrides) = (.minutes(5), .minutes(1), .hours(1), true)
+        expected.routes[9].ttl = ttl
+        expected.routes[10].onAbort = .bounds(AbortBounds())
+        expected.routes[11].logout = true
+        expected.routes[13].offlineResponse = .optimistic
+        expected.routes[14].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[15].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",
@@ -97,8 +104,11 @@ import Testing
         "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB, min_uses: 3 }, assets: { max_object: null } }",
         "upstreams: [{ name: \"1.2\", origin: \"http://[::1]:8080\", gateway: \"[::1]:9\", identity: \"header:X-Key\", via: \"socks5h://p:1\" }]",
         "upstreams: [{ name: \"null\", origin: https://a, probe: { path: \"/a?b:c\" }, identity: cookie:sid, tls: { min_version: 1.3 } }]",
+        "via: [{ hosts: [\"*\"], url: \"http://a:1\", weight: 2, choose: weight, others: [{ url: \"socks5h://b:1\", weight: 3 }] }]",
+        "upstreams: [{ name: a, origin: https://a:444/api/v2/, gateway: \"127.0.0.1:9\" }]",
         "upstreams: [{ name: yes, origin: https://a, tls: { ca_file: \"/ü: #\\\"x\", client_cert: /c, client_key: /k }, order: global }]",
         "upstreams: [{ name: a, origin: https://a, queue: { repeats: each }, routes: [{ match: /a, offline_response: { body: \"a: 1\" } }] }]",
+        "upstreams: [{ name: a, origin: https://a, on_abort: never, routes: [{ match: /a, on_abort: { finish_above: 50% } }] }]",
         "upstreams: [{ name: a, origin: https://a, routes: [{ match: /a, offline_response: accepted }, { match: /b, offline_response: null }] }]",
         "proxy: { allow: [10.0.0.0/8, \"fe80::/10\"], no_proxy: [localhost, \"*.internal\"], listen: \"[::]:1\" }",
         "cleanup: { interval: forever, vacuum_when_free: 0% }",

@@ -8,12 +8,14 @@ from databases import divided, promoted, spilled, unwarranted
 from decided import decided, told
 from defaults import muted, repeatable
 from guide import guide
+from handover import encoded, handed_over, keyed, refused
 from losses import lost, unseen
 from migrated import moved
 from page import shown
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
+from severed import older, severed
 from snapshot import held, rejoined
 from upgrade import rolling
 
@@ -56,6 +58,12 @@ SCENARIOS = {
     "S17": decided,
     "S18": told,
     "S19": cloned,
+    "S20": handed_over,
+    "S21": refused,
+    "S21e": encoded,
+    "S22": severed,
+    "S23": older,
+    "S24": keyed,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

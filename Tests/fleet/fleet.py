@@ -47,36 +47,46 @@ class Fleet:
         binaries=None,
         relayed=True,
         lined=False,
+        joins=True,
         patience="connect: 1s, first_byte: 30s, idle: 30s",
     ):
-        self.upstream = Upstream()
+        self.upstream, self.servers = Upstream(), servers
         self.acknowledged, self.lock = [], threading.Lock()
         self.nodes, self.database, self.lines = {}, {}, {}
+        self.binary, self.binaries, self.environment, self.commands = binary, binaries or {}, environment or {}, commands or {}
+        self.absence, self.relayed, self.lined, self.patience = absence, relayed, lined, patience
+        self.rule = f"idempotency: {{ honoured: {honoured}, max_processing: {processing} }}{upstream}"
         for name in nodes:
-            self.database[name] = [Relay(server.port) for server in servers]
-            # Behind a relay a dead server still accepts connections, where libpq goes on with the next address only after a refusal.
-            places = ",".join(f"127.0.0.1:{end.port}" for end in (self.database[name] if relayed else servers))
-            url = f"postgresql://postgres@{places}/rockpool?sslmode=disable"
-            self.lines[name] = Relay(self.upstream.port)
-            # The origin of an upstream is the same at every node; a parent proxy is a node's own.
-            via = f', via: "http://127.0.0.1:{self.lines[name].port}"' if lined else ""
-            self.nodes[name] = Server(
-                (binaries or {}).get(name, binary),
-                self.upstream.port,
-                outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {absence}',
-                upstream=f"idempotency: {{ honoured: {honoured}, max_processing: {processing} }}{via}{upstream}",
-                patience=patience,
-                environment=(environment or {}).get(name),
-                command=(commands or {}).get(name, ()),
-                start=False,
-            )
-            server, first = self.nodes[name], next(iter(self.nodes.values()))
-            if server is not first:
-                # The nodes of a fleet have one secret.
-                Path(server.scratch, "state").mkdir(mode=0o700)
-                shutil.copy(Path(first.scratch, "state/install-key"), Path(server.scratch, "state/install-key"))
-            server.start()
-        until(lambda: all("joined the fleet" in server.log for server in self.nodes.values()), 15, "every node joins the fleet")
+            self.add(name)
+        if joins:
+            until(lambda: all("joined the fleet" in server.log for server in self.nodes.values()), 15, "every node joins the fleet")
+
+    def add(self, name):
+        """Starts one more node; returns its server."""
+        self.database[name] = [Relay(server.port) for server in self.servers]
+        # Behind a relay a dead server still accepts connections, where libpq goes on with the next address only after a refusal.
+        places = ",".join(f"127.0.0.1:{end.port}" for end in (self.database[name] if self.relayed else self.servers))
+        url = f"postgresql://postgres@{places}/rockpool?sslmode=disable"
+        self.lines[name] = Relay(self.upstream.port)
+        # The origin of an upstream is the same at every node; a parent proxy is a node's own.
+        via = f', via: "http://127.0.0.1:{self.lines[name].port}"' if self.lined else ""
+        server = self.nodes[name] = Server(
+            self.binaries.get(name, self.binary),
+            self.upstream.port,
+            outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {self.absence}',
+            upstream=f"{self.rule}{via}",
+            patience=self.patience,
+            environment=self.environment.get(name),
+            command=self.commands.get(name, ()),
+            start=False,
+        )
+        first = next(iter(self.nodes.values()))
+        if server is not first:
+            # The nodes of a fleet have one secret.
+            Path(server.scratch, "state").mkdir(mode=0o700)
+            shutil.copy(Path(first.scratch, "state/install-key"), Path(server.scratch, "state/install-key"))
+        server.start()
+        return server
 
     def ask(self, node, method, path, body=None, fields=None, timeout=15):
         """Returns the status and the body; None without an answer."""

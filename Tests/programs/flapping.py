@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs random sequences of aws, git, gql and rclone through Rockpool over a line that comes and goes.
+"""Runs random sequences of aws, git, gql and rclone through Rockpool over a line that comes and goes; git also where fetches are kept.
 
     Tests/programs/flapping.py [--program NAME] [--sequences 200] [--seed 1] [--binary .build/release/rockpool] [--python PYTHON]
 
@@ -292,9 +292,53 @@ class Git:
             raise SystemExit(f"fetched {fetched}, the server has {held}")
         return done
 
+    def expect(self, holds, what):
+        if not holds:
+            raise SystemExit(what)
+
     def state(self, world):
         _, names = self.git(world, "-C", "pool.git", "ls-tree", "-r", "--name-only", "main")
         return {name: self.git(world, "-C", "pool.git", "show", "main:" + name)[1].decode() for name in names.decode().split()}
+
+
+class KeptGit(Git):
+    """The same with `kind: git`: a clone or a fetch that is done has brought a state of the server, whole; online, its last one."""
+
+    upstream = {"routes": [{"match": "/pool.git/**", "kind": "git"}]}
+    steps = ("put", "put", "fetch", "clone", "follow", "shallow")
+
+    def begin(self, world, python):
+        super().begin(world, python)
+        self.git(world, "clone", "-q", f"http://127.0.0.1:{world.gateway}/pool.git", "other")
+
+    def commits(self, world):
+        return self.git(world, "-C", "pool.git", "rev-list", "main")[1].split()
+
+    def judge(self, world, where, ref):
+        known, found = self.commits(world), self.git(world, "-C", where, "rev-parse", ref)[1].strip()
+        self.expect(found in known, f"{where} has {found}, which the server never had")
+        self.expect(world.away or found == known[0], f"{where} has {found}, the server has {known[0]}")
+        self.expect(self.git(world, "-C", where, "fsck", "--full", "--strict")[0], f"{where} is not whole: {world.said}")
+
+    def fetch(self, world, name, where="work"):
+        done = self.git(world, "-C", where, "fetch", "-q", "origin", "main")[0]
+        if done:
+            self.judge(world, where, "FETCH_HEAD")
+        return done
+
+    def follow(self, world, name):
+        """A client that only fetches."""
+        return self.fetch(world, name, "other")
+
+    def clone(self, world, name, *options):
+        done = self.git(world, "clone", "-q", *options, f"http://127.0.0.1:{world.gateway}/pool.git", "new")[0]
+        if done:
+            self.judge(world, "new", "HEAD")
+        shutil.rmtree(world.directory + "/new", ignore_errors=True)
+        return done
+
+    def shallow(self, world, name):
+        return self.clone(world, name, "--depth", "1")
 
 
 class Gql:
@@ -348,7 +392,7 @@ class Gql:
         return found
 
 
-PROGRAMS = {"aws": Aws, "git": Git, "gql": Gql, "rclone": Rclone}
+PROGRAMS = {"aws": Aws, "git": Git, "gql": Gql, "kept-git": KeptGit, "rclone": Rclone}
 
 
 def sequence(program, world, seed):
@@ -368,6 +412,7 @@ def sequence(program, world, seed):
                 world.down()
             elif away:
                 world.turn("offline")
+        world.away = away
         step = chance.choice(program.steps)
         name = chance.choice(("a", "b", "dir/c", "dir/d"))
         if step == "put":
@@ -384,7 +429,7 @@ def sequence(program, world, seed):
             done = program.add(world, name, text)
             if done:
                 expected[text] = text
-        elif step in ("fetch", "list"):
+        elif step in ("fetch", "list", "clone", "follow", "shallow"):
             done = getattr(program, step)(world, name)
         else:
             other = chance.choice([one for one in ("e", "dir/f", "a") if one != name])

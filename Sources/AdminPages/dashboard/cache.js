@@ -4,7 +4,9 @@ import { get, change, confirm, query } from "./api.js";
 import { meanings } from "./overview.js";
 import { Selection, everyRow, pager, place } from "./paging.js";
 
-const members = ["path", "prefix", "category"];
+const members = ["path", "prefix", "category", "status", "stale", "pinned", "sort"];
+const statuses = ["2xx", "3xx", "4xx", "5xx"];
+const orders = [["size", "Largest first"], ["age", "Oldest first"], ["hits", "Most read first"]];
 const selection = new Selection();
 
 export const cache = {
@@ -21,7 +23,7 @@ export const cache = {
   },
   view: ({ wish, page, list, origins, categories }, pool) => {
     const rows = list.items.map((row) => ({ ...row, key: `${row.method} ${row.url} ${row.principal ?? ""} ${row.storedAt}` }));
-    const isFiltered = members.some((name) => wish[name]);
+    const isFiltered = members.some((name) => name !== "sort" && wish[name]);
     const hosts = origins.some(([value]) => value === wish.prefix) || !wish.prefix ? origins : [...origins, [wish.prefix, wish.prefix]];
     return [
       h("h1", {}, "Cache"),
@@ -29,8 +31,10 @@ export const cache = {
         h("div", { class: "grow" }, h("label", { for: "path" }, "URL contains, or begins with"),
           h("input", { id: "path", type: "search", value: wish.path, placeholder: "/v1/notes or https://api.example.com/v1/", spellcheck: "false" })),
         choice("prefix", "Upstream", hosts, wish), choice("category", "Category", categories, wish),
+        choice("status", "Status", statuses, wish), choice("stale", "Fresh", [["false", "fresh"], ["true", "stale"]], wish),
+        choice("pinned", "Pinned", [["true", "pinned"], ["false", "not pinned"]], wish), choice("sort", "Order", orders, wish),
         h("button", { class: "button primary" }, "Search"), isFiltered ? h("a", { class: "button", href: "#/cache" }, "Show all") : null,
-        (wish.prefix || wish.category) && !wish.path ? h("button", { class: "button bad", type: "button",
+        (wish.prefix || wish.category) && !["path", "status", "stale", "pinned"].some((name) => wish[name]) ? h("button", { class: "button bad", type: "button",
           onclick: () => purge({ prefix: wish.prefix, category: wish.category }, [wish.prefix, wish.category].filter(Boolean).join(", "), pool) }, "Purge all of these") : null),
       selection.bar([
         h("button", { class: "button", onclick: () => selection.each((row) => change("PUT", query("/v1/cache/pins", { url: row.url })), "Pinned", pool) }, "Pin"),
@@ -47,6 +51,7 @@ export const cache = {
           { name: "Status", class: "figure", cell: (row) => row.status },
           { name: "Category", cell: (row) => row.category },
           { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
+          { name: "Hits", class: "figure", cell: (row) => number(row.hits) },
           { name: "Fresh", cell: (row) => (new Date(row.freshUntil) > new Date() ? tag(`for ${span((new Date(row.freshUntil) - Date.now()) / 1000)}`, "good") : tag("stale")) },
           { name: "Served offline", cell: (row) => (!row.offline ? tag("no", "warn") : row.offlineUntil === null ? tag("yes", "good")
             : h("span", { title: new Date(row.offlineUntil).toLocaleString() }, tag(`for ${span((new Date(row.offlineUntil) - Date.now()) / 1000)}`, "good"))) },

@@ -16,7 +16,7 @@ export const overview = {
     pool.nodes = pool.status.fleet ? await get("/v1/fleet/nodes").then((page) => page.items, () => []) : [];
     return {};
   },
-  view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), fleet(pool),
+  view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), figures(pool), fleet(pool),
     h("div", { class: "halves" }, upstreams(pool), room(pool)), tunnels(pool)],
 };
 
@@ -155,6 +155,25 @@ function traffic({ history: samples, stats }) {
           { name: "p50", class: "of-p50", values: history.map((sample) => sample.p50Seconds ?? null) },
         ],
       })));
+}
+
+/** How well writes arrive and reads are answered while an upstream is away, beside the targets. */
+function figures({ stats }) {
+  const { sync } = stats;
+  if (!sync) return null;
+  const row = (name, value, target, isMet) => ({ key: name, name, value: value === null ? "–" : percent(value), target, isMet: value === null || isMet });
+  const rows = [
+    row("Delivered of ended writes", sync.successRatio, `at least ${percent(sync.targets.successRatio)}`, sync.successRatio >= sync.targets.successRatio),
+    row("Met a conflict", sync.conflictRatio, `at most ${percent(sync.targets.conflictRatio)}`, sync.conflictRatio <= sync.targets.conflictRatio),
+    row(`Sent in ${span(sync.targets.seconds)}`, sync.inTimeRatio, `at least ${percent(sync.targets.successRatio)}`, sync.inTimeRatio >= sync.targets.successRatio),
+    row("Reads answered while away", sync.offlineReadRatio, `at least ${percent(sync.targets.offlineReadRatio)}`, sync.offlineReadRatio >= sync.targets.offlineReadRatio),
+  ];
+  return h("section", { "aria-labelledby": "figures" }, h("h2", { id: "figures" }, "Synchronization since the start"),
+    table("Figures beside their targets", [
+      { name: "Figure", cell: (one) => one.name },
+      { name: "Value", class: "figure", cell: (one) => (one.isMet ? one.value : tag(one.value, "warn")) },
+      { name: "Target", cell: (one) => one.target },
+    ], rows));
 }
 
 const lives = { live: "good", expired: "warn", gone: "bad" };

@@ -26,7 +26,15 @@ export const sync = {
           { name: "Pending", class: "figure", cell: (row) => number(row.pending) },
           { name: "Conflicts", class: "figure", cell: (row) => number(row.conflicts) },
           { name: "Last pull", cell: (row) => moment(row.lastSync) },
+          { name: "Differing", cell: (row) => Object.entries(row.states ?? {}).filter(([, count]) => count > 0).map(([state, count]) => `${count} ${state}`).join(", ") },
         ], entities.map((row) => ({ ...row, key: `${row.upstream}${row.resource}` })))),
+    entities.length === 0 ? null : h("section", { "aria-labelledby": "strategies" }, h("h2", { id: "strategies" }, "Conflict strategies"),
+      table("How conflicts are decided, by resource and field", [
+        { name: "Resource", cell: (row) => h("span", { class: "mono" }, row.resource) },
+        { name: "Field", cell: (row) => (row.pointer ? h("span", { class: "mono" }, row.pointer) : "all others") },
+        { name: "Strategy", cell: (row) => row.strategy },
+      ], entities.flatMap((row) => [...(row.fields ?? []).map((field) => ({ ...field, resource: row.resource })), { resource: row.resource, strategy: row.strategy }]
+        .map((one) => ({ ...one, key: `${row.upstream}${row.resource}${one.pointer ?? ""}` }))))),
     h("section", { "aria-labelledby": "log" }, h("h2", { id: "log" }, "Log"),
       log.items.length === 0
         ? empty("No events yet", "Every step of every queued write is recorded here.")
@@ -34,6 +42,7 @@ export const sync = {
           { name: "When", cell: (row) => moment(row.at) },
           { name: "Event", cell: (row) => tag(row.event) },
           { name: "Write", cell: (row) => (row.url ? [h("span", { class: "method" }, row.method), " ", h("span", { class: "mono wrap" }, path(row.url))] : "") },
+          { name: "Device", cell: (row) => [row.userAgent, row.client].filter(Boolean).join(" ") },
           { name: "Detail", cell: (row) => row.detail ?? "" },
           { name: "Operation", cell: (row) => (row.operation ? h("a", { class: "mono", href: `#/outbox/${row.operation}` }, row.operation.slice(-12)) : "") },
         ], log.items.map((row) => ({ ...row, key: `${row.at}${row.event}${row.operation}` }))),

@@ -172,7 +172,7 @@ extension EngineEvents.Event {
     /// The event's name and data on the stream; nil for an internal event.
     fileprivate var told: (name: String, data: JSONValue)? {
         switch self {
-        case .operation(let id, let state): ("operation", ["id": .string(id), "state": .string(state.rawValue)])
+        case .operation(let id, let state, _): ("operation", ["id": .string(id), "state": .string(state.rawValue)])
         case .reachability(let change):
             (
                 "reachability",

@@ -8,6 +8,7 @@ struct StatsDocument: Sendable {
     let cache: CacheStore
     let data: DataStore
     let statistics: Statistics
+    let measures: OutboxMeasures
     let tunnels: TunnelLog
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp
@@ -36,6 +37,7 @@ struct StatsDocument: Sendable {
                 "byCategory": Self.byCategory(of: cache),
             ],
             "outbox": try await outbox(),
+            "sync": sync,
             "storage": [
                 "cacheBytes": .integer(cache.usedBytes),
                 "cacheLimitBytes": .integer(cache.limitBytes),
@@ -54,6 +56,24 @@ struct StatsDocument: Sendable {
                     ]
                 }),
             "uptimeSeconds": .integer((now() - startedAt).seconds),
+        ]
+    }
+
+    /// How well writes arrive and reads are answered, beside the targets.
+    private var sync: JSONValue {
+        var figures = measures.sync
+        (figures.offlineReads, figures.offlineMisses) = statistics.offlineReads
+        func ratio(_ value: Double?) -> JSONValue { value.map { .real($0) } ?? .null }
+        return [
+            "delivered": .integer(figures.delivered), "refused": .integer(figures.refused), "conflicts": .integer(figures.conflicts),
+            "successRatio": ratio(figures.successRatio), "conflictRatio": ratio(figures.conflictRatio),
+            "meanSeconds": ratio(figures.meanSeconds), "inTimeRatio": ratio(figures.inTimeRatio),
+            "offlineReads": .integer(figures.offlineReads), "offlineMisses": .integer(figures.offlineMisses),
+            "offlineReadRatio": ratio(figures.offlineReadRatio),
+            "targets": [
+                "successRatio": .real(SyncFigures.successTarget), "conflictRatio": .real(SyncFigures.conflictTarget),
+                "seconds": .real(SyncFigures.secondsTarget), "offlineReadRatio": .real(SyncFigures.offlineReadTarget),
+            ],
         ]
     }
 

@@ -42,7 +42,7 @@ struct MetricsRoute {
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
-        FleetMetrics(fleet: data.fleet, parents: parents).add(to: &metrics)
+        FleetMetrics(fleet: data.fleet, claimed: try await data.claimedCount(), parents: parents).add(to: &metrics)
         addTraces(to: &metrics)
         metrics.add("rockpool_event_streams", kind: .gauge, help: "Open streams of /v1/events.", value: feed.listenerCount)
         return metrics.text
@@ -57,6 +57,10 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_hot_hits_total", kind: .counter, help: "Hits answered by the fast path; also counted as hits.",
             value: statistics.hotHits)
+        let (answered, missed) = statistics.offlineReads
+        metrics.add(
+            "rockpool_offline_reads_total", kind: .counter, help: "Reads whose upstream was away, by whether a copy answered them.",
+            by: "outcome", values: [("answered", answered), ("missed", missed)])
         metrics.add(
             "rockpool_requests_relayed_total", kind: .counter,
             help: "Responses passed on without the read pipeline; also counted by their verdict.", value: statistics.relays)

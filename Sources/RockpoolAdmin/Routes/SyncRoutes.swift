@@ -11,6 +11,7 @@ struct SyncRoutes {
     let data: DataStore
     let commands: OutboxCommands
     let puller: Puller
+    let credentials: Credentials
 
     func add(to router: Router<AdminContext>) {
         router.post("/v1/sync/push") { request, _ in
@@ -57,7 +58,8 @@ struct SyncRoutes {
                     [
                         "at": .time(line.at), "operation": .optional(line.operation), "event": .string(line.event),
                         "method": .optional(line.method), "url": .optional(line.url.map { SecretParameters.redacted(url: $0) }),
-                        "detail": .optional(line.detail),
+                        "client": .optional(line.principal.map(credentials.resolved)), "userAgent": .optional(line.userAgent),
+                        "detail": .optional(line.detail.map { line.event == "purged" ? SecretParameters.redacted(url: $0) : $0 }),
                     ]
                 }),
             "next": .optional(lines.count > limit ? String(lines[limit - 1].number) : nil),
@@ -82,6 +84,10 @@ struct SyncRoutes {
             "upstream": .string(standing.upstream), "resource": .string(standing.resource), "cached": .integer(standing.cached),
             "serverCount": standing.serverCount.map { .integer($0) } ?? .null, "pending": .integer(standing.pending),
             "conflicts": .integer(standing.conflicts), "lastSync": .time(standing.lastSync),
+            "states": .object(JSONObject(EntityState.allCases.map { ($0.rawValue, .integer(standing.states[$0, default: 0])) })),
+            "strategy": .string(standing.strategy.rawValue),
+            "fields": .array(
+                standing.fields.sorted { $0.key < $1.key }.map { ["pointer": .string($0.key), "strategy": .string($0.value)] }),
         ]
     }
 }

@@ -78,6 +78,10 @@ package struct DefaultSettings: Hashable, Sendable {
     package var policy = CachePolicy.standard
     package var intercept = false
     package var queueWrites = false
+    /// The staleness up to which their responses are served in place of errors; nil: as they say.
+    package var staleOnError: TimeSpan?
+    /// What becomes of a fetch whose client leaves; nil: the built-in bounds.
+    package var onAbort: AbortRule?
 
     package init() {}
 }

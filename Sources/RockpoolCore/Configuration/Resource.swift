@@ -35,6 +35,8 @@ package struct Resource: Hashable, Sendable {
     package var sync: Sync?
     /// The condition under which an answer to a write is a success; nil: every 2xx. A route's rule comes first.
     package var success: SuccessRule?
+    /// What is known of it if it was learned from traffic; nil for a declared one.
+    package var learned: LearnedTraits?
 
     package init(
         collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",

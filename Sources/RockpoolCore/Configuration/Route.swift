@@ -39,7 +39,7 @@ package struct Route: Hashable, Sendable {
     package enum Store: String, CaseIterable, Sendable, Codable { case standard, always, never }
     package enum Cache: String, CaseIterable, Sendable, Codable { case standard, body }
     /// The protocol that its requests speak.
-    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3 }
+    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3, git }
 
     /// `METHOD pattern` or `pattern`; `*` is one segment, `**` any number.
     package var match: String
@@ -64,6 +64,12 @@ package struct Route: Hashable, Sendable {
     package var onRefused = Refused.skip
     /// True if a success of this request ends its client's session (docs/outbox.md#forgotten).
     package var logout = false
+    /// The lifetimes of its responses; nil: as they say, or as the category says.
+    package var ttl: LifetimeRule?
+    /// The staleness up to which its responses are served in place of errors; nil: as the upstream says.
+    package var staleOnError: TimeSpan?
+    /// What becomes of a fetch whose client leaves; nil: as the upstream says.
+    package var onAbort: AbortRule?
 
     package init(
         match: String, category: String? = nil, strategy: Strategy? = nil, queue: Queue = .allowed,
@@ -84,7 +90,7 @@ package struct Route: Hashable, Sendable {
     /// True if the body of a request is part of the cache key.
     package var isKeyedByBody: Bool { cache == .body || read }
     /// True if the body of a request decides whether it is a read, and is part of the cache key.
-    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql }
+    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql || kind == .git }
 
     /// True if the route forbids to store or to queue, or ends sessions: such a route also concerns other spellings of its paths
     /// (docs/reference/configuration.md#spellings).

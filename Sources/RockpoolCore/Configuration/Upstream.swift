@@ -4,6 +4,9 @@
 package struct Upstream: Hashable, Sendable {
     package var name: String
     package var origin: OriginAddress
+    /// The path of the API below the origin, such as `/api/v2`, which its gateway puts before the paths of its clients; empty for none. All other
+    /// settings name whole paths of the origin.
+    package var basePath = ""
     /// The listener that represents the origin; nil if there is none.
     package var gatewaySettings: GatewaySettings?
     package var policy: CachePolicy
@@ -27,6 +30,8 @@ package struct Upstream: Hashable, Sendable {
     package var order: LaneOrder
     package var routes: [Route]
     package var resources: [Resource]
+    /// Whether it learns its resources where none is declared.
+    package var undeclaredResources = UndeclaredResources.learned
     /// The pages of other origins that may read replies that Rockpool makes.
     package var cors = CrossOriginRule.remembered
     /// Whether requests carry `Via`.
@@ -35,6 +40,10 @@ package struct Upstream: Hashable, Sendable {
     package var tags = TagVisibility.hide
     /// The answer where neither the upstream nor the cache has one.
     package var onMiss = MissAnswer.problem
+    /// The staleness up to which its responses are served in place of errors; nil: as they say.
+    package var staleOnError: TimeSpan?
+    /// What becomes of a fetch whose client leaves; nil: the built-in bounds.
+    package var onAbort: AbortRule?
     /// The request budget; nil: none, and announcements are not heeded.
     package var rateLimit: RateLimitRule?
     /// Whether its connection is metered.
@@ -96,6 +105,9 @@ package struct Upstream: Hashable, Sendable {
 
     /// True if the configuration declares it.
     package var isDeclared: Bool { name != origin.url && receiver == nil }
+
+    /// True if its resources are learned from its traffic: none is declared, and learning is not off.
+    package var learnsResources: Bool { isDeclared && undeclaredResources == .learned && !resources.contains { $0.learned == nil } }
 }
 
 /// The rule that determines the owner of a response (docs/caching.md#partitions *Identity*).

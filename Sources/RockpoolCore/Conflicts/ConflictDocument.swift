@@ -22,7 +22,7 @@ package enum ConflictDocument {
             "id": .string(conflict.id),
             "operation": .string(conflict.operation),
             "upstream": .string(conflict.upstream),
-            "url": .string(conflict.url),
+            "url": .string(SecretParameters.redacted(url: conflict.url)),
             "entity": .string(conflict.entity),
             "kind": .string(conflict.kind.rawValue),
             "strategy": .string(conflict.strategy.rawValue),

@@ -4,7 +4,7 @@
 package struct ExchangeFilter: Hashable, Sendable {
     /// A status, or a class of statuses such as `5xx`.
     package struct StatusPattern: Hashable, Sendable {
-        let range: ClosedRange<Int>
+        package let range: ClosedRange<Int>
 
         /// Nil for a text that is neither.
         package init?(_ text: some StringProtocol) {

@@ -11,10 +11,10 @@ extension GatewayAddress {
     package static let bodyLimit: Int = .mib(8)
 
     /// Returns a JSON text of the upstream with the gateway's address; nil if it names the origin nowhere.
-    package func outward(json: [UInt8]) -> [UInt8]? { Self.replacing(origin.url, by: base, in: json) }
+    package func outward(json: [UInt8]) -> [UInt8]? { Self.replacing(originBase, by: base, in: json) }
 
     /// Returns a JSON text of a client with the origin's address; nil if it names the gateway nowhere.
-    package func inward(json: [UInt8]) -> [UInt8]? { Self.replacing(base, by: origin.url, in: json) }
+    package func inward(json: [UInt8]) -> [UInt8]? { Self.replacing(base, by: originBase, in: json) }
 
     /// Replaces a URL's beginning at the start of strings, with or without escaped slashes. All other bytes stay as they are.
     private static func replacing(_ old: String, by new: String, in json: [UInt8]) -> [UInt8]? {

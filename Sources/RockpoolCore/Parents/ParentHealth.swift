@@ -1,4 +1,4 @@
-// Which gateways of a site answer: down by a failure, up by a probe (docs/fleet.md#caches).
+// Which gateways of a site, or parent proxies, answer: down by a failure, up by a probe (docs/fleet.md#caches).
 
 /// The gateways that are down, with their next probes. Time alone brings none back.
 package struct ParentHealth: Sendable {
@@ -15,6 +15,9 @@ package struct ParentHealth: Sendable {
     private var outages: [String: Outage] = [:]
 
     package init() {}
+
+    /// True if none is down.
+    package var isWell: Bool { outages.isEmpty }
 
     package func isUp(_ node: String) -> Bool { outages[node] == nil }
 

@@ -8,9 +8,12 @@ package enum GatewayFields {
     /// - Parameters:
     ///   - host: The `Host` that the client used.
     ///   - prefix: The beginning of the origin's paths at the gateway.
-    package static func rewrite(_ fields: inout HTTPFields, host: String, origin: OriginAddress, prefix: String = "") {
+    ///   - basePath: What stands before these paths at the origin.
+    package static func rewrite(
+        _ fields: inout HTTPFields, host: String, origin: OriginAddress, prefix: String = "", basePath: String = ""
+    ) {
         guard fields.contains(where: { rewritten.contains($0.name.canonicalName) }) else { return }
-        let place = Place(host: host, origin: origin, prefix: prefix)
+        let place = Place(host: host, origin: origin, prefix: prefix, basePath: basePath)
         let names = fields.filter { rewritten.contains($0.name.canonicalName) }.map(\.name)
         for name in Set(names) {
             fields[values: name] = fields[values: name].map { value in
@@ -23,6 +26,7 @@ package enum GatewayFields {
         let host: String
         let origin: OriginAddress
         let prefix: String
+        let basePath: String
     }
 
     private static let rewritten: Set<String> = ["origin", "referer", "destination", "if"]
@@ -35,7 +39,7 @@ package enum GatewayFields {
             guard rest.starts(with: place.prefix.utf8) else { continue }
             let path = rest.dropFirst(place.prefix.utf8.count)
             guard path.isEmpty || [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(path.first) else { continue }
-            return place.origin.url + String(decoding: path, as: UTF8.self)
+            return place.origin.url + place.basePath + String(decoding: path, as: UTF8.self)
         }
         return url
     }

@@ -70,9 +70,9 @@ package enum QueueObstacle: Hashable, Sendable {
     private static func byFields(_ fields: HTTPFields) -> QueueObstacle? {
         for field in fields {
             switch field.name.canonicalName {
-            case "soapaction", "x-amz-target", "connect-protocol-version", "twirp-version": return .call
+            case let name where PlainFields.calls.contains(name): return .call
             case "x-http-method-override" where ["GET", "HEAD"].contains(field.value.uppercased()): return .call
-            case "tus-resumable", "upload-complete", "upload-draft-interop-version", "x-goog-upload-protocol": return .upload
+            case let name where PlainFields.uploads.contains(name): return .upload
             default: continue
             }
         }

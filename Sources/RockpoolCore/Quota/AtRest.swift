@@ -5,11 +5,13 @@ import HTTPTypes
 package enum AtRest {
     /// Bytes. A smaller body occupies a database page either way.
     package static let leastLength: Int64 = .kib(1)
+    /// Bytes. A longer body is sent directly from regions of its file, which must therefore contain the original bytes.
+    package static let mostLength: Int64 = .mib(1)
 
-    /// True if deflating should be tried: a compressible type, not yet encoded, and at most `limit` bytes, the size up to which bodies are
-    /// cached in memory. Longer bodies are sent directly from regions of their file, which must therefore contain the original bytes.
-    package static func isWorthTrying(_ head: ResponseHead, length: Int64, upTo limit: Int64) -> Bool {
-        guard length >= leastLength, length <= limit else { return false }
+    /// True if deflating should be tried: a compressible type, not yet encoded, and of `leastLength` to `mostLength` bytes, however many of them
+    /// fit into memory.
+    package static func isWorthTrying(_ head: ResponseHead, length: Int64) -> Bool {
+        guard (leastLength...mostLength).contains(length) else { return false }
         let codings = head.fields[.contentEncoding].map { FieldList.trimmed($0[...]).lowercased() } ?? ""
         guard codings.isEmpty || codings == "identity", let type = head.fields.single(.contentType) else { return false }
         return isCompressible(FieldList.trimmed(type.prefix { $0 != ";" }).lowercased())

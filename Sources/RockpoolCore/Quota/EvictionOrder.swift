@@ -37,10 +37,18 @@ package enum EvictionOrder {
         return steps
     }
 
-    /// The eviction priority of an asset: bytes × age, so that a large asset is evicted before a small one of the same age, but eventually
-    /// an older small one before a newer large one. A last use in the future counts as now.
-    /// - Parameter idle: Time since the last use.
-    package static func worth(_ bytes: Int64, idle: TimeSpan) -> Double { Double(bytes) * Double(max(1, idle.milliseconds)) }
+    /// The number of requests above which more make no difference, so that nothing stays for ever for what it was once.
+    package static let mostRequests: Int64 = 64
+
+    /// Returns the rank of an entry in its category as of its last request: the lowest leaves first. It grows with the requests and falls with
+    /// the size, by its square root: with the size itself few large entries would stay and few of the bytes be hits, without it few small ones.
+    /// The rule is that of GreedyDual-Size-Frequency (Cherkasova, 1998), whose floor lets what is no longer read sink.
+    /// - Parameters:
+    ///   - requests: at least 1, the one that stored it included.
+    ///   - floor: the rank of the last entry of its category that has left for its rank.
+    package static func rank(requests: Int64, bytes: Int64, above floor: Double) -> Double {
+        floor + Double(min(max(1, requests), mostRequests)) / Double(max(1, bytes)).squareRoot()
+    }
 
     private static func leavesFirst(_ a: (CacheCategory, Int64), _ b: (CacheCategory, Int64)) -> Bool {
         (a.0.weight, b.1, a.0.name) < (b.0.weight, a.1, b.0.name)

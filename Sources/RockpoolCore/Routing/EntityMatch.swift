@@ -53,6 +53,13 @@ package struct EntityMatch: Hashable, Sendable {
         return resource?.collection.hasSuffix("/") == true && collection != "/" ? collection + "/" : collection
     }
 
+    /// Returns the item that a read of its collection selects by its query alone; nil for any other read.
+    /// - Parameter target: path and query of the read.
+    package func row(selectedBy target: String) -> EntityMatch? {
+        guard !isItem, let resource, resource.namesRows, !target.utf8.contains(UInt8(ascii: "&")) else { return nil }
+        return ResourceTemplates(resource).match(target: target).flatMap { $0.isItem ? $0 : nil }
+    }
+
     /// The path of consecutive segments of the same original path.
     fileprivate static func joined(_ segments: some BidirectionalCollection<Substring>) -> String {
         guard let first = segments.first, let last = segments.last else { return "/" }
@@ -103,7 +110,7 @@ struct ResourceTemplates: Hashable, Sendable {
             match.name = name(of: collection, values, path: joined)
             return match
         }
-        return isOfRows ? nil : item.values(of: path).map { itemMatch(path[...], values: $0, action: nil) }
+        return isOfRows ? nil : item.values(of: path).map { itemMatch(path[...], values: $0, action: nil) }.flatMap(admitted)
     }
 
     /// Matches the target of a request, or of a reference to an item.
@@ -116,11 +123,13 @@ struct ResourceTemplates: Hashable, Sendable {
     /// Matches an item's path followed by one more segment; a suffix of items may be there, or at the end of that segment.
     func matchAction(_ path: [Substring]) -> EntityMatch? {
         guard let action = path.last, !isOfRows else { return nil }
-        if let values = item.values(of: path.dropLast()) { return itemMatch(path.dropLast(), values: values, action: String(action)) }
+        if let values = item.values(of: path.dropLast()) {
+            return admitted(itemMatch(path.dropLast(), values: values, action: String(action)))
+        }
         guard !suffix.isEmpty, let id = path.dropLast().last else { return nil }
         let values = item.values(of: Array(path.dropLast(2)) + [Substring(id + suffix)])
         let name = action.hasSuffix(suffix) ? action.dropLast(suffix.count) : action
-        return values.map { itemMatch(path.dropLast(), values: $0, action: String(name)) }
+        return values.map { itemMatch(path.dropLast(), values: $0, action: String(name)) }.flatMap(admitted)
     }
 
     /// The target of the item with this id, percent-encoded. Other variables have the values of those of the same name in `path`, a path of
@@ -144,6 +153,12 @@ struct ResourceTemplates: Hashable, Sendable {
     }
 
     // MARK: parts of a match
+
+    /// The match of an item, unless its resource was learned and its id is none that was learned of.
+    private func admitted(_ match: EntityMatch) -> EntityMatch? {
+        guard let learned = resource.learned, let id = match.id else { return match }
+        return learned.ids.admits(id) && !learned.others.contains(id) ? match : nil
+    }
 
     private func itemMatch(_ path: ArraySlice<Substring>, values: [Substring], action: String?) -> EntityMatch {
         let target = suffix.isEmpty && !isOfRows ? EntityMatch.joined(path) : withoutSlash(item.target(values))
@@ -235,4 +250,9 @@ extension Resource {
 
     /// What stands before a value in a query that selects rows by equality, `eq.`; nil unless the query names items.
     var rowEquality: String? { item.flatMap { $0.contains("?") ? PathTemplate($0).row?.equality : nil } }
+}
+
+extension IdentifierForm {
+    /// True if an id has this form, or was minted here.
+    fileprivate func admits(_ id: String) -> Bool { self == .text || IdentifierForm(id) == self || LocalID(id) != nil }
 }

@@ -50,6 +50,17 @@ package struct GatewayEntrance: Hashable, Sendable {
     package let prefix: String
     /// True if the client used the origin's own name, so that nothing has to be translated.
     package let namesOrigin: Bool
+
+    fileprivate init(_ upstream: Upstream, _ target: String, prefix: String, namesOrigin: Bool = false) {
+        (self.upstream, self.target, self.prefix, self.namesOrigin) = (upstream, target, prefix, namesOrigin)
+    }
+}
+
+extension Upstream {
+    /// The origin's path and query for those at the gateway. `*` and Rockpool's own paths are no paths of the API.
+    fileprivate func wholePath(_ path: String) -> String {
+        basePath.isEmpty || path == "*" || path.hasPrefix(RequestTarget.ownPath) ? path : basePath + path
+    }
 }
 
 extension GatewayListener {
@@ -63,7 +74,8 @@ extension GatewayListener {
     package func entrance(host: String, port: Int, path: String, at address: String) throws(Refusal) -> GatewayEntrance {
         let named = upstreams.filter { $0.gatewaySettings?.host == host }
         if named.isEmpty, let own = upstreams.first(where: { $0.origin.host == host && [$0.origin.port, 80].contains(port) }) {
-            return GatewayEntrance(upstream: own, target: path, prefix: "", namesOrigin: !address.hasSuffix(":\(port)"))
+            let namesOrigin = !address.hasSuffix(":\(port)")
+            return GatewayEntrance(own, namesOrigin ? path : own.wholePath(path), prefix: "", namesOrigin: namesOrigin)
         }
         let others = upstreams.count == 1 ? upstreams : upstreams.filter { $0.gatewaySettings?.host == nil }
         let isOurs = OriginAddress.isLoopback(host) || address == "\(host):\(port)"
@@ -74,30 +86,30 @@ extension GatewayListener {
 
     private func entrance(among candidates: [Upstream], path: String) throws(Refusal) -> GatewayEntrance {
         if candidates.count == 1, let only = candidates.first, only.gatewaySettings?.path ?? "" == "" {
-            return GatewayEntrance(upstream: only, target: path, prefix: "", namesOrigin: false)
+            return GatewayEntrance(only, only.wholePath(path), prefix: "")
         }
         let fitting = candidates.compactMap { upstream in
             Self.removing(upstream.gatewaySettings?.path ?? "", from: path).map { (upstream, $0) }
         }
         if let (upstream, rest) = fitting.max(by: { $0.1.utf8.count > $1.1.utf8.count }) {
-            return GatewayEntrance(upstream: upstream, target: rest, prefix: upstream.gatewaySettings?.path ?? "", namesOrigin: false)
+            return GatewayEntrance(upstream, upstream.wholePath(rest), prefix: upstream.gatewaySettings?.path ?? "")
         }
         guard path == "*" || path.hasPrefix(RequestTarget.ownPath), let first = candidates.first else {
             let known = candidates.compactMap { $0.gatewaySettings?.path }.joined(separator: ", ")
             throw Refusal(status: 404, problem: "not-found", detail: "paths of this gateway begin with \(known)")
         }
-        return GatewayEntrance(upstream: first, target: path, prefix: first.gatewaySettings?.path ?? "", namesOrigin: false)
+        return GatewayEntrance(first, path, prefix: first.gatewaySettings?.path ?? "")
     }
 
     /// Returns the path without `prefix`, which is whole segments; nil if it does not begin so.
-    private static func removing(_ prefix: String, from path: String) -> String? {
+    static func removing(_ prefix: String, from path: String) -> String? {
         guard !prefix.isEmpty else { return path }
         guard path.hasPrefix(prefix) else { return nil }
         let rest = path.dropFirst(prefix.count)
         switch rest.first {
         case nil: return "/"
         case "/": return String(rest)
-        case "?": return "/" + rest
+        case "?", "#": return "/" + rest
         default: return nil
         }
     }

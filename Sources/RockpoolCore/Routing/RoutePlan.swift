@@ -44,6 +44,8 @@ package struct RoutePlan: Hashable, Sendable {
     package var store: Route.Store
     /// The route's rule for equivalent queries.
     package var searchVariance: SearchVariance? { route?.searchVariance }
+    /// The lifetime of responses that state none: of the route, else of the named category; nil: none.
+    package var assignedTTL: TimeSpan? { route?.ttl?.fallback ?? category?.ttl }
     /// The condition under which an answer of 2xx to a write is a success: the route's, else the resource's.
     package var success: SuccessRule? { route?.success ?? entity?.resource?.success }
     /// True for a write: the method is not safe (RFC 9110 §9.2.1), and no route declares it a search cached by its body.

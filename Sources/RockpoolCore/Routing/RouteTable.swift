@@ -14,14 +14,21 @@ package struct RouteTable: Sendable {
 
     /// Compiles every pattern and template. Of two upstreams with the same origin the first is used.
     ///
-    /// - Parameter adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
-    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = []) {
+    /// - Parameters:
+    ///   - adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
+    ///   - learned: The resources that upstreams without declared ones have learned, by name of the upstream.
+    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = [], learned: [String: [Resource]] = [:]) {
+        let declared = configuration.upstreams.map { upstream in
+            var upstream = upstream
+            if upstream.learnsResources, let resources = learned[upstream.name] { upstream.resources = resources }
+            return upstream
+        }
         defaults = configuration.defaults
         admitsRemoteClients = !configuration.proxy.allow.isEmpty
         let (policy, isOpen) = (defaults.policy, !admitsRemoteClients)
         self.adopted = adopted.map { Upstream(adopting: $0, policy: policy, allowsLoopback: isOpen) }
-        upstreams = configuration.upstreams + self.adopted + Upstream.receivers(of: configuration)
-        byOrigin = Dictionary(configuration.upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+        upstreams = declared + self.adopted + Upstream.receivers(of: configuration)
+        byOrigin = Dictionary(declared.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
@@ -54,14 +61,17 @@ package struct RouteTable: Sendable {
         if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
         let isLogout = route?.logout == true
+        let git = route?.kind == .git ? GitExchange(request) : nil
         let asks =
             route?.isReadByBody == true && BodyKey.declarable.contains(method) && !RepositoryExchange.isPush(request)
+            && git?.asksByBody != false
             && QueueObstacle.of(request)?.isFinal != true
         let isWrite = !request.method.isSafe && (isWrite || !asks)
         return RoutePlan(
             upstream: declared.upstream, route: route, entity: declared.entity(request, path: path.plain, isWrite: isWrite),
-            category: route?.category.flatMap { categories[$0] }, strategy: isLogout ? .networkOnly : route?.strategy ?? .cacheFirst,
-            policy: declared.upstream.policy,
+            category: route?.category.flatMap { categories[$0] },
+            strategy: isLogout ? .networkOnly : route?.strategy ?? git?.strategy ?? .cacheFirst,
+            policy: git == nil ? declared.upstream.policy : .offlineFirst,
             queueable: isWrite && Self.isQueueable(request, route: route, methods: declared.upstream.queue.methods)
                 && !holdsTokens,
             store: holdsTokens || isLogout ? .never : route?.store ?? .standard, isWrite: isWrite)
@@ -107,7 +117,7 @@ package struct RouteTable: Sendable {
 
     private static func isQueueable(_ request: RequestHead, route: Route?, methods: [String]) -> Bool {
         switch route?.queue {
-        case _ where route?.read == true: false
+        case _ where route?.read == true || route?.kind == .git: false
         case .never: false
         case .always: QueueObstacle.of(request)?.isFinal != true
         case .allowed, nil: methods.contains(request.method.rawValue) && (route?.kind == .graphql || QueueObstacle.of(request) == nil)
@@ -153,9 +163,19 @@ private struct CompiledUpstream: Sendable {
     func entity(_ request: RequestHead, path: [Substring], isWrite: Bool) -> EntityMatch? {
         let path = path.withoutTrailingSlash
         let query = namesRows && isWrite && request.method != .post ? request.query : nil
-        if let match = resources.firstMatch({ $0.match(path, query: query) }) { return match }
+        if let match = resources.firstMatch({ $0.match(path, query: query) }), !isWrite || match.isUnderstood(request.method) {
+            return match
+        }
         guard isWrite else { return nil }
         return resources.firstMatch { $0.matchAction(path) } ?? .guessed(method: request.method.rawValue, segments: path)
+    }
+}
+
+extension EntityMatch {
+    /// False for a write to a learned collection unless such a write was seen to make an item: what it does is not known.
+    fileprivate func isUnderstood(_ method: HTTPRequest.Method) -> Bool {
+        guard let learned = resource?.learned, !isItem else { return true }
+        return learned.isCreating && method == .post
     }
 }
 

@@ -24,6 +24,13 @@ package struct BucketCounts: Hashable, Sendable {
 
     package var count: Int { counts.reduce(0, +) }
 
+    /// Adds the values of counts with the same bounds.
+    package mutating func add(_ other: BucketCounts) {
+        guard bounds == other.bounds else { return }
+        counts = zip(counts, other.counts).map(+)
+        sum += other.sum
+    }
+
     package mutating func record(_ value: Double) {
         counts[bounds.firstIndex { value <= $0 } ?? bounds.count] += 1
         sum += value

@@ -14,8 +14,8 @@ package struct LastCredential: Sendable {
     mutating func digest(of request: FastPathRequest, in bytes: ByteBuffer) -> CredentialDigest? {
         guard request.hasCredential else { return nil }
         let received = bytes.readableBytesUInt8Span
-        if let digest, request.hasCredential(lines, in: received) { return digest }
-        lines = request.credentialLines.flatMap { line in line.map { received[$0] } + [UInt8(ascii: "\n")] }
+        if let digest, request.lines.hasCredential(lines, in: received) { return digest }
+        lines = request.lines.credentialLines.flatMap { line in line.map { received[$0] } + [UInt8(ascii: "\n")] }
         let digest = CredentialDigest(of: lines)
         self.digest = digest
         return digest

@@ -9,13 +9,12 @@ extension ByteBuffer {
     /// - Returns: nil if the coding cannot be decoded, or the content is longer than `limit` bytes.
     func decoded(of head: ResponseHead, upTo limit: Int) -> ByteBuffer? {
         guard head.fields.contains(.contentEncoding) else { return self }
-        guard ContentCoding.isDecodable(head.fields) else { return nil }
-        let inflation = Inflation()
+        guard let decoder = ContentDecoders.decoder(of: head.fields) else { return nil }
         var (input, content) = (self, ByteBuffer())
         while true {
             let before = input.readableBytes
-            guard var piece = try? inflation.expand(&input, upTo: .kib(128)) else { return nil }
-            if piece.readableBytes == 0, input.readableBytes == before { return inflation.isWhole ? content : nil }
+            guard var piece = try? decoder.expand(&input, upTo: .kib(128)) else { return nil }
+            if piece.readableBytes == 0, input.readableBytes == before { return decoder.isWhole ? content : nil }
             content.writeBuffer(&piece)
             guard content.readableBytes <= limit else { return nil }
         }

@@ -4,7 +4,7 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Decodes a stored `gzip` or `deflate` body while it is read.
+/// Decodes a stored body while it is read.
 final class DecodedBody: BodySource {
     /// Number of bytes read, and number of bytes produced, at once.
     private static let step: Int64 = .kib(64)
@@ -21,18 +21,17 @@ final class DecodedBody: BodySource {
 
     private let body: CachedBody
     private let cache: CacheStore
-    private let inflation = Inflation()
+    private let decoder: any ContentDecoder
     private let state = Mutex(State())
 
-    init(_ body: CachedBody, in cache: CacheStore) {
-        self.body = body
-        self.cache = cache
+    init(_ body: CachedBody, by decoder: any ContentDecoder, in cache: CacheStore) {
+        (self.body, self.decoder, self.cache) = (body, decoder, cache)
     }
 
     /// Decodes the first chunk. Returns false if that fails. Called once, before anything is
     /// read.
     func begin() async -> Bool {
-        guard let first = try? await next() else { return body.length == 0 || inflation.isWhole }
+        guard let first = try? await next() else { return body.length == 0 || decoder.isWhole }
         state.withLock { $0.first = first }
         return true
     }
@@ -43,7 +42,7 @@ final class DecodedBody: BodySource {
             let (isEmpty, offset) = state.withLock { ($0.input.readableBytes == 0 && !$0.wasFull, $0.offset) }
             if isEmpty {
                 if offset >= body.length {
-                    guard inflation.isWhole || body.length == 0 else { throw .undecodable }
+                    guard decoder.isWhole || body.length == 0 else { throw .undecodable }
                     return nil
                 }
                 let range = offset..<min(offset + Self.step, body.length)
@@ -58,7 +57,7 @@ final class DecodedBody: BodySource {
     private func expand() throws(TransferFailure) -> ByteBuffer {
         do throws(UndecodableBody) {
             var input = state.withLock(\.input)
-            let piece = try inflation.expand(&input, upTo: Self.chunk)
+            let piece = try decoder.expand(&input, upTo: Self.chunk)
             state.withLock { ($0.input, $0.wasFull) = (input, piece.readableBytes == Self.chunk) }
             return piece
         } catch {

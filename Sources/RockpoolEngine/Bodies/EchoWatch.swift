@@ -10,7 +10,7 @@ final class EchoWatch: Sendable {
     private struct State {
         var search: EchoSearch
         /// Nil for a body without a coding.
-        var inflation: Inflation?
+        var decoder: (any ContentDecoder)?
         /// Decoded bytes.
         var length = 0
         var isOver = false
@@ -36,7 +36,9 @@ final class EchoWatch: Sendable {
         switch EchoSearch.content(of: head) {
         case .media: return nil
         case .plain: break
-        case .coded: state.inflation = Inflation()
+        case .coded:
+            state.decoder = ContentDecoders.decoder(of: head.fields)
+            if state.decoder == nil { state.giveUp() }
         case .unreadable: state.giveUp()
         }
         self.request = request
@@ -47,11 +49,11 @@ final class EchoWatch: Sendable {
     func read(_ chunk: ByteBuffer) {
         state.withLock { state in
             guard !state.isOver else { return }
-            guard let inflation = state.inflation else { return state.search.read(chunk.readableBytesUInt8Span) }
+            guard let decoder = state.decoder else { return state.search.read(chunk.readableBytesUInt8Span) }
             var input = chunk
             while state.length <= Self.decodedLimit {
                 let before = input.readableBytes
-                guard let piece = try? inflation.expand(&input, upTo: Self.step) else { break }
+                guard let piece = try? decoder.expand(&input, upTo: Self.step) else { break }
                 state.search.read(piece.readableBytesUInt8Span)
                 state.length += piece.readableBytes
                 // With less than was asked for, all of the input is used.
@@ -65,7 +67,7 @@ final class EchoWatch: Sendable {
     /// The fields whose values the body repeats, or may repeat where it could not be read.
     func end() -> [HTTPField.Name] {
         state.withLock { state in
-            if let inflation = state.inflation, !inflation.isWhole { state.giveUp() }
+            if let decoder = state.decoder, !decoder.isWhole { state.giveUp() }
             state.search.end()
             return state.search.found
         }

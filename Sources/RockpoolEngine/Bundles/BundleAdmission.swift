@@ -49,7 +49,7 @@ struct BundleAdmission {
             head: storage.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt,
-            category: category.name, assignedTTL: plan.category?.ttl ?? assigned ?? storage.assignedTTL(named: nil))
+            category: category.name, assignedTTL: plan.assignedTTL ?? assigned ?? storage.assignedTTL(named: nil))
         response.isInvalidated = record[BundleField.invalidated] == "true"
         age(&response)
         return Entry(key: CacheKey(asked), response: response, category: category, digest: try digest())

@@ -5,14 +5,14 @@ import Synchronization
 
 /// The configuration in force.
 package final class ActiveConfiguration: Sendable {
-    private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
+    private let settings: Mutex<(configuration: Configuration, routes: RouteTable, learned: [String: [Resource]])>
     private let onChange: @Sendable ([Upstream]) -> Void
     /// The reason why no upstream is known and what to do, where no configuration was read; nil where one was.
     package let unread: String?
 
     /// - Parameter onChange: receives the known upstreams after every change, in the order of the changes.
     init(_ configuration: Configuration, unread: String? = nil, onChange: @escaping @Sendable ([Upstream]) -> Void) {
-        settings = Mutex((configuration, RouteTable(configuration)))
+        settings = Mutex((configuration, RouteTable(configuration), [:]))
         (self.unread, self.onChange) = (unread, onChange)
     }
 
@@ -24,8 +24,17 @@ package final class ActiveConfiguration: Sendable {
     /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
     func replace(by configuration: Configuration) {
         settings.withLock {
-            $0 = (configuration, RouteTable(configuration, adopting: $0.routes.adopted.map(\.origin)))
+            $0.configuration = configuration
+            $0.routes = RouteTable(configuration, adopting: $0.routes.adopted.map(\.origin), learned: $0.learned)
             onChange($0.routes.upstreams)
+        }
+    }
+
+    /// Takes the resources that an upstream without declared ones has learned.
+    func take(_ resources: [Resource], learnedBy upstream: String) {
+        settings.withLock {
+            $0.learned[upstream] = resources.isEmpty ? nil : resources
+            $0.routes = RouteTable($0.configuration, adopting: $0.routes.adopted.map(\.origin), learned: $0.learned)
         }
     }
 
@@ -39,7 +48,8 @@ package final class ActiveConfiguration: Sendable {
             change(&adopted)
             guard adopted != known else { return true }
             guard adopted.count <= limit else { return false }
-            settings.routes = RouteTable(settings.configuration, adopting: adopted.sorted { $0.url < $1.url })
+            settings.routes = RouteTable(
+                settings.configuration, adopting: adopted.sorted { $0.url < $1.url }, learned: settings.learned)
             // Within the lock: of two concurrent changes, the later one must also be the last to be published.
             onChange(settings.routes.upstreams)
             return true

@@ -5,7 +5,8 @@ import Synchronization
 /// Delivers events to listeners, and lets tasks wait for the next event without missing one.
 package final class EngineEvents: Sendable {
     package enum Event: Sendable {
-        case operation(id: String, state: OperationState)
+        /// An operation was published; `isNews` if its state differs from the one published last.
+        case operation(id: String, state: OperationState, isNews: Bool = true)
         case reachability(ReachabilityChange)
         /// A principal has shown a credential that the upstream accepts.
         case credential(principal: String)

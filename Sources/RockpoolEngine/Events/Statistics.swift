@@ -9,6 +9,8 @@ package final class Statistics: Sendable {
         var counts: [Trace.Verdict: Int] = [:]
         var latencies: [Trace.Verdict: LatencyHistogram] = [:]
         var bytes: [Trace.Verdict: Int64] = [:]
+        var offlineReads = 0
+        var offlineMisses = 0
     }
 
     private let state = Mutex(State())
@@ -28,7 +30,16 @@ package final class Statistics: Sendable {
         state.withLock {
             $0.counts[trace.verdict, default: 0] += 1
             $0.latencies[trace.verdict, default: LatencyHistogram()].record(seconds: seconds)
+            guard let status = trace.cacheStatus, let detail = status.detail else { return }
+            if status.hit, [Reuse.StaleReason.offline, .variant].contains(where: { $0.detail == detail }) { $0.offlineReads += 1 }
+            if !status.hit, detail == "unreachable" { $0.offlineMisses += 1 }
         }
+    }
+
+    /// Reads whose upstream was away: answered from a copy that was not fresh, and those without a copy.
+    package var offlineReads: (answered: Int, missed: Int) {
+        let (answered, missed) = state.withLock { ($0.offlineReads, $0.offlineMisses) }
+        return (answered + hotStale.load(ordering: .relaxed), missed)
     }
 
     /// Counts the body of a reply that was sent.

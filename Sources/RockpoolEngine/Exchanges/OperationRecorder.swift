@@ -24,7 +24,7 @@ package final class OperationRecorder: Sendable {
         let (changes, change) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingOldest(Self.waitingLimit))
         self.changes = changes
         events.listen { [weak self] event in
-            if case .operation(let id, let state) = event, self?.isShown(state) == true { change.yield(id) }
+            if case .operation(let id, let state, isNews: true) = event, self?.isShown(state) == true { change.yield(id) }
         }
     }
 

@@ -10,7 +10,7 @@ package final class RecordedExchange: Sendable {
         /// An exchange of the full path, without the secrets of its client.
         case full(FullExchange)
         /// A reply that was sent without the pipeline.
-        case hot(HotNote, isHead: Bool, bytes: Int, took: Duration)
+        case hot(HotNote, HotReader, isHead: Bool, bytes: Int, took: Duration)
         /// A tunnel that was passed on unread.
         case tunnel(TunnelRecord)
         /// A queued write that has ended or needs a person.
@@ -47,11 +47,11 @@ package final class RecordedExchange: Sendable {
         var record: ExchangeRecord
         switch content {
         case .full(let full): record = full.record(id: id, at: at)
-        case .hot(let note, let isHead, let bytes, let took):
+        case .hot(let note, let reader, let isHead, let bytes, let took):
             record = ExchangeRecord(
                 id: id, at: at, method: isHead ? "HEAD" : "GET", url: note.url, status: note.status,
-                verdict: (note.isStale ? Trace.Verdict.stale : .hit).rawValue, requestFields: note.request, responseFields: note.response)
-            (record.client, record.upstream, record.category) = (note.principal, note.upstream, note.category)
+                verdict: (note.isStale ? Trace.Verdict.stale : .hit).rawValue, requestFields: reader.request, responseFields: note.response)
+            (record.client, record.upstream, record.category) = (reader.principal, note.upstream, note.category)
             (record.cacheStatus, record.error, record.bytes) = (note.cacheStatus.fieldValue, note.error, Int64(bytes))
             record.why = "kept ready in memory" + (note.cacheStatus.detail.map { ", \($0)" } ?? "")
             record.headAfter = took.microseconds
@@ -89,7 +89,7 @@ extension RecordedExchange.Content {
         switch self {
         case .full(let full): Self.base + full.trace.url.utf8.count + full.request.size + full.response.fields.size
         // Records of one message share their note, and it may be the last one that holds it.
-        case .hot(let note, _, _, _): Self.base + note.size
+        case .hot(let note, let reader, _, _, _): Self.base + note.size + reader.request.size
         case .tunnel(let tunnel): Self.base + tunnel.host.utf8.count + (tunnel.failure?.detail.utf8.count ?? 0)
         case .operation(let write, let why):
             Self.base + write.request.target.utf8.count + write.request.fields.size + why.utf8.count

@@ -68,32 +68,35 @@ package final class FastPath: Sendable {
         let credential = last.digest(of: request, in: bytes)
         let arrival = PlainArrival(request, in: bytes, listener: listener, credential: credential)
         let hash = arrival.hash
-        if let message = recent.message(to: arrival, hash: hash, moment: cache.hotChanges, now: now, epoch: epoch) {
-            noteShown(message, to: request, in: bytes, from: address)
-            return send(message, to: request, at: now, began: began, by: recent)
+        if let (message, reader) = recent.message(to: arrival, hash: hash, moment: cache.hotChanges, now: now, epoch: epoch) {
+            noteShown(message, of: reader, to: request, in: bytes, from: address)
+            return send(message, to: reader, request, at: now, began: began, by: recent)
         }
-        let message: HotMessage
+        let (message, reader): (HotMessage, HotReader)
         switch cache.hot(arrival, hash: hash, now: now, epoch: epoch) {
         case nil: return nil
-        case .message(let ready, let reply, let form, let moment):
-            message = ready
-            recent.keep(ready, of: reply, as: form, hash: hash, moment: moment)
-        case .undated(let hot, let form):
+        case .message(let ready, let reply, let form, let client, let moment):
+            (message, reader) = (ready, client)
+            recent.keep(ready, of: reply, as: form, for: client, hash: hash, moment: moment)
+        case .undated(let hot, let form, let client):
             guard let dated = messages.message(for: hot, as: form, at: now, epoch: epoch, serialise: serialise) else { return nil }
             cache.keep(dated, as: form, of: hot)
-            message = dated
+            (message, reader) = (dated, client)
         }
-        noteShown(message, to: request, in: bytes, from: address)
-        return send(message, to: request, at: now, began: began, by: recent)
+        noteShown(message, of: reader, to: request, in: bytes, from: address)
+        return send(message, to: reader, request, at: now, began: began, by: recent)
     }
 
     /// - Parameter began: the time before the lookup; nil for a hit that is not recorded.
     private func send(
-        _ message: HotMessage, to request: FastPathRequest, at now: Timestamp, began: ContinuousClock.Instant?, by recent: RecentMessages
+        _ message: HotMessage, to reader: HotReader, _ request: FastPathRequest, at now: Timestamp, began: ContinuousClock.Instant?,
+        by recent: RecentMessages
     ) -> ReadyReply {
         statistics.countHot(isStale: message.isStale)
         if let began {
-            record(message, isHead: request.isHead, at: now, took: ContinuousClock.now - began, represents: recent.sampling.take(at: now))
+            record(
+                message, of: reader, isHead: request.isHead, at: now, took: ContinuousClock.now - began,
+                represents: recent.sampling.take(at: now))
         } else {
             recent.sampling.skip()
         }
@@ -101,8 +104,10 @@ package final class FastPath: Sendable {
         return ReadyReply(message, isHead: request.isHead)
     }
 
-    private func noteShown(_ message: HotMessage, to request: FastPathRequest, in bytes: ByteBuffer, from address: String) {
-        guard let note = message.note, let shown = note.shown else { return }
+    private func noteShown(
+        _ message: HotMessage, of reader: HotReader, to request: FastPathRequest, in bytes: ByteBuffer, from address: String
+    ) {
+        guard let note = message.note, let shown = reader.shown else { return }
         let place = request.value(of: Self.userAgent, in: bytes.readableBytesUInt8Span) ?? 0..<0
         let start = bytes.readerIndex
         let agent = bytes.readableBytesView[start + place.lowerBound..<start + place.upperBound]
@@ -112,11 +117,11 @@ package final class FastPath: Sendable {
 
     private static let userAgent = Array("user-agent".utf8)
 
-    private func record(_ message: HotMessage, isHead: Bool, at now: Timestamp, took: Duration, represents: Int) {
+    private func record(_ message: HotMessage, of reader: HotReader, isHead: Bool, at now: Timestamp, took: Duration, represents: Int) {
         statistics.measureHot(took, isStale: message.isStale, count: represents)
         guard let note = message.note else { return }
         ring.append(
-            .hot(note, isHead: isHead, bytes: isHead ? 0 : message.bodyLength, took: took), at: now, represents: represents)
+            .hot(note, reader, isHead: isHead, bytes: isHead ? 0 : message.bodyLength, took: took), at: now, represents: represents)
     }
 
     /// Returns the table of an event loop. Call it on that loop, once for a connection.
@@ -179,10 +184,11 @@ package final class FastPath: Sendable {
             : nil
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
-            principal: identity.principal,
-            shown: shown.map { Showing($0, to: identity.partition) }, category: plan.category?.name,
-            hidesTags: plan.upstream?.tags == .hide)
-        cache.keep(hot, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
+            category: plan.category?.name, hidesTags: plan.upstream?.tags == .hide)
+        let reader = HotReader(
+            plain.arrival, principal: identity.principal, shown: shown.map { Showing($0, to: identity.partition) },
+            request: request.fields)
+        cache.keep(hot, for: reader, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }
 
     private func isTranslated(_ head: ResponseHead, plan: RoutePlan, gateway: GatewayAddress?) -> Bool {

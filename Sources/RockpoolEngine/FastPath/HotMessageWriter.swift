@@ -69,8 +69,7 @@ struct HotMessageWriter: Sendable {
         let reuse = Reuse.decide(candidates: basis.candidates.map(\.response), request: basis.request, context: rules, now: now)
         switch reuse {
         case .fresh(let index, let freshness):
-            return Decision(
-                entry: basis.candidates[index], freshness: freshness, status: CacheStatus(hit: true, ttl: freshness.remaining.seconds))
+            return Decision(entry: basis.candidates[index], freshness: freshness, status: .hit(freshness))
         case .stale(let index, let freshness, let reason):
             let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
             var decision = Decision(entry: basis.candidates[index], freshness: freshness, status: status)

@@ -10,6 +10,7 @@ package final class RecentMessages {
         let hash: Int
         let reply: FastPathReply
         let form: FastPathReply.Form
+        let reader: HotReader
         let message: HotMessage
         let moment: UInt64
     }
@@ -25,15 +26,19 @@ package final class RecentMessages {
 
     /// Returns the message for a request.
     /// - Parameter moment: `CacheStore.hotChanges`.
-    func message(to arrival: PlainArrival, hash: Int, moment: UInt64, now: Timestamp, epoch: UInt64) -> HotMessage? {
+    func message(
+        to arrival: PlainArrival, hash: Int, moment: UInt64, now: Timestamp, epoch: UInt64
+    ) -> (message: HotMessage, reader: HotReader)? {
         guard let place = places[hash & (Self.count - 1)], place.hash == hash, place.moment == moment,
-            place.message.isValid(at: now, epoch: epoch), place.reply.answers(arrival), place.reply.form(for: arrival) == place.form
+            place.message.isValid(at: now, epoch: epoch), place.reader.isFor(arrival), place.reply.answers(arrival),
+            place.reply.form(for: arrival) == place.form
         else { return nil }
-        return place.message
+        return (place.message, place.reader)
     }
 
-    func keep(_ message: HotMessage, of reply: FastPathReply, as form: FastPathReply.Form, hash: Int, moment: UInt64) {
+    func keep(_ message: HotMessage, of reply: FastPathReply, as form: FastPathReply.Form, for reader: HotReader, hash: Int, moment: UInt64)
+    {
         guard message.bytes.readableBytes <= 2 * Self.sizeLimit, message.body?.readableBytes ?? 0 <= Self.sizeLimit else { return }
-        places[hash & (Self.count - 1)] = Place(hash: hash, reply: reply, form: form, message: message, moment: moment)
+        places[hash & (Self.count - 1)] = Place(hash: hash, reply: reply, form: form, reader: reader, message: message, moment: moment)
     }
 }

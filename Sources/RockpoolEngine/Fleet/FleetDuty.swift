@@ -26,6 +26,7 @@ struct FleetDuty: Sendable {
         }
         return switch event {
         case .changed(let summary): .changed(located(summary))
+        case .reread(let summary): .reread(located(summary))
         case .settled(let summary): .settled(located(summary))
         default: event
         }

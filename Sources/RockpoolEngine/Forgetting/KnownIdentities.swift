@@ -9,16 +9,19 @@ package final class KnownIdentities: Sendable {
     private let cache: CacheStore
     private let credentials: Credentials
     private let renewals: Renewals
+    private let learning: ResourceLearning
     private let active: ActiveConfiguration
     private let logger: Logger
 
     init(
-        data: DataStore, cache: CacheStore, credentials: Credentials, renewals: Renewals, active: ActiveConfiguration, logger: Logger
+        data: DataStore, cache: CacheStore, credentials: Credentials, renewals: Renewals, learning: ResourceLearning,
+        active: ActiveConfiguration, logger: Logger
     ) {
         self.data = data
         self.cache = cache
         self.credentials = credentials
         self.renewals = renewals
+        self.learning = learning
         self.active = active
         self.logger = logger
     }
@@ -75,7 +78,10 @@ package final class KnownIdentities: Sendable {
         forgotten.hadCredential = credentials.drop(principal, withProofs: !isWaited) || isSealed
         renewals.forget(principal)
         try await data.forget(principal: principal)
-        for name in names { forgotten.add(try await cache.forget(.identity(name))) }
+        for name in names {
+            forgotten.add(try await cache.forget(.identity(name)))
+            await learning.forget(identity: name)
+        }
         return forgotten
     }
 

@@ -34,6 +34,7 @@ package final class Prober: Service {
                     // Probe each upstream in its own task, so that a silent one does not delay the others.
                     for upstream in self.due() { group.addTask { await self.probe(upstream) } }
                     for node in self.upstreams.parents.takeDue() { group.addTask { await self.upstreams.probe(parent: node) } }
+                    for url in self.upstreams.proxies.takeDue() { group.addTask { await self.upstreams.probe(proxy: url) } }
                     try? await Task.sleep(for: Self.tick)
                 }
             }

@@ -34,11 +34,17 @@ extension OperationDocuments {
             return Reply(problem, trace)
         }
         let deadline = ContinuousClock.now + .seconds(path.waitSeconds)
-        var before: OperationState?
+        var (before, hasLooked): (OperationState?, Bool) = (nil, false)
         while true {
             let version = events.version
             do {
                 guard let operation = try await data.operation(id: path.id), isSender(of: operation, request: request) else {
+                    // Another node of the fleet may have accepted it a moment ago.
+                    if !hasLooked, data.isOfFleet {
+                        hasLooked = true
+                        await data.catchUp(ifOlderThan: .zero, within: .seconds(1))
+                        continue
+                    }
                     return Reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
                 // An operation that was parked or in conflict at the first read may continue, so the wait goes on.

@@ -28,6 +28,7 @@ struct EntryUpdates: Sendable {
         request.fields = lookup.veiled(request.fields)
         entry.response = Revalidation.freshened(
             entry.response, by: notModified, request: request, requestTime: sentAt, responseTime: now())
+        entry.response.adopt(context.plan.route?.ttl)
         await replace(with: entry, for: context)
         return entry
     }
@@ -98,10 +99,11 @@ struct EntryUpdates: Sendable {
         } catch { logger.failed("cache invalidation failed", error: error) }
     }
 
-    /// The URLs that a write invalidates, with those under which equivalent queries are stored.
+    /// The URLs that a write invalidates, with those under which equivalent queries and presigned reads are stored.
     func urls(after response: ResponseHead, to request: RequestHead) -> [String] {
         Invalidation.targets(request: request, response: response).flatMap { url in
-            guard let request = try? RequestHead(url: url) else { return [url] }
+            guard var request = try? RequestHead(url: url) else { return [url] }
+            if let presigned = PresignedURL(target: request.target) { request.target = presigned.target }
             let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
             return stored == url ? [url] : [url, stored]
         }

@@ -26,7 +26,8 @@ package struct ReadExplainer: Sendable {
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
         let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: active.offlineWindow(of: plan, for: found.first?.response),
-            isReachable: machine?.isReachable ?? (reachability.mode != .offline), isByAuthorization: identity.isByAuthorization)
+            isReachable: machine?.isReachable ?? (reachability.mode != .offline),
+            staleOnError: active.configuration.staleOnError(of: plan), isByAuthorization: identity.isByAuthorization)
         let candidates = plan.strategy == .networkOnly ? [] : found
         let moment = now()
         let decision = lookup.reuse(of: candidates, for: request, rules: rules, now: moment)

@@ -160,7 +160,7 @@ extension ReadPipeline {
             context.trace.cacheStatus = CacheStatus(hit: false, fwd: .partial, fwdStatus: gap == range ? nil : 206, stored: true)
         } else if !assembly.mustValidate {
             context.trace.verdict = .hit
-            context.trace.cacheStatus = CacheStatus(hit: true, ttl: Freshness.of(assembly.whole, now: now()).remaining.seconds)
+            context.trace.cacheStatus = .hit(Freshness.of(assembly.whole, now: now()))
         }
         head.fields[.age] = assembly.mustValidate ? nil : String(max(0, Freshness.of(assembly.whole, now: now()).age.seconds))
         let body = body(of: range, ahead: ahead, of: assembly, for: context, by: forwarding)

@@ -35,7 +35,7 @@ extension ReadPipeline {
         guard context.plan.policy == .offlineFirst, forwarding.found.allSatisfy(\.response.isHeadOnly), !context.isBehind,
             context.exchange.body == nil,
             // A signature covers the method, and may cover the range.
-            context.identity.signature.isEmpty || context.exchange.signer != nil,
+            context.identity.signature.isEmpty && context.presigned == nil || context.exchange.signer != nil,
             context.request.method == .head || context.request.fields.contains(.range), !portal.isDoubted(plan: context.plan),
             head.hasValidator, let whole = whole(of: head, length: length)
         else { return }

@@ -114,6 +114,7 @@ extension ReadPipeline {
     /// Returns a stored response or an error reply after a fetch without a response, to the leader and to each follower.
     func reply(after failure: TransferFailure, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         if let stale = await storedReplies.standIn(for: failure, to: &context, forwarding: forwarding) { return stale }
+        if let asked = await storedReplies.challenge(of: spaces, after: failure, to: &context) { return asked }
         let isUnreachable = failure.sent == .no || forwarding.selected != nil
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: forwarding.reason, detail: isUnreachable ? "unreachable" : nil)
         return context.unanswered(failure, offlineMiss: true, isValidation: forwarding.selected != nil)

@@ -15,6 +15,10 @@ package final class ReadPipeline: Sendable {
     let updates: EntryUpdates
     /// Stores responses.
     let responses: ResponseStore
+    /// Keeps challenges.
+    let spaces: ProtectionSpaces
+    /// Keeps the accepted signatures of presigned URLs.
+    let presigned: PresignedReads
     let portal: PortalCheck
     /// Fetches in progress; one fetch serves all clients that request the same.
     let inFlight = InFlightFetches()
@@ -31,7 +35,7 @@ package final class ReadPipeline: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, credentials: Credentials, upstreams: UpstreamClient,
-        renewal: CredentialRenewal, active: ActiveConfiguration, logger: Logger, cheapWhole: ByteCount,
+        renewal: CredentialRenewal, active: ActiveConfiguration, learning: ResourceLearning, logger: Logger, cheapWhole: ByteCount,
         now: @escaping @Sendable () -> Timestamp
     ) {
         (self.credentials, self.upstreams, self.renewal, self.active) = (credentials, upstreams, renewal, active)
@@ -39,8 +43,11 @@ package final class ReadPipeline: Sendable {
         lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         portal = PortalCheck(reachability: reachability, upstreams: upstreams, now: now)
         storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
+        presigned = PresignedReads(cache: cache, logger: logger, now: now)
+        spaces = ProtectionSpaces(cache: cache, active: active, logger: logger, now: now)
         updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
-        responses = ResponseStore(cache: cache, lookup: lookup, portal: portal, active: active, logger: logger, now: now)
+        responses = ResponseStore(
+            cache: cache, lookup: lookup, portal: portal, active: active, learning: learning, logger: logger, now: now)
     }
 
     // MARK: the stored response
@@ -52,9 +59,9 @@ package final class ReadPipeline: Sendable {
         while true {
             lookups += 1
             let epoch = inFlight.epoch(of: context.fetchBase)
-            let found = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
-            context.trace.record(.looked(candidates: found.count))
-            let rules = reuseContext(for: context, found: found)
+            let readable = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
+            context.trace.record(.looked(candidates: readable.count))
+            let (found, rules) = await presigned.judged(readable, by: reuseContext(for: context, found: readable), for: context)
             var decision = lookup.reuse(of: found, for: context.request, rules: rules, now: now())
             if decision.mayWait, rules.isReachable, upstreams.budgets.isSpent(for: context, now: now()) {
                 let absent = lookup.reuse(of: found, for: context.request, rules: rules.withoutUpstream, now: now())
@@ -70,7 +77,8 @@ package final class ReadPipeline: Sendable {
         ReuseContext(
             policy: context.plan.policy, strategy: context.plan.strategy,
             offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
-            isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
+            isReachable: context.isReachable && !portal.isDoubted(plan: context.plan),
+            staleOnError: active.configuration.staleOnError(of: context.plan), hasBody: context.exchange.body != nil,
             cachesByBody: context.bodyDigest != nil, isByAuthorization: context.identity.isByAuthorization)
     }
 
@@ -117,6 +125,8 @@ package final class ReadPipeline: Sendable {
 
     /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
     func fetchCoalesced(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
+        // Each signature is judged by the upstream.
+        if context.presigned != nil { return await fetchAlone(for: &context, by: forwarding) }
         // A revalidation is sent without the client's conditions, so its response suits every waiting request.
         let sent = forwarding.selected == nil ? context.request : context.request.unconditional
         let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: sent.fields))
@@ -198,6 +208,7 @@ package final class ReadPipeline: Sendable {
             if status == 304, forwarding.selected != nil, !forwarding.completes {
                 try? await received.body.drain()
                 if let entry = await updates.freshened(by: received.head, sentAt: sentAt, for: context, forwarding: forwarding) {
+                    presigned.keep(received.head, sentAt: sentAt, for: context)
                     end()
                     // `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
                     return .validated(entry, forRequester: HTTPFields(received.head.fields.filter { $0.name == .setCookie }))
@@ -227,6 +238,10 @@ package final class ReadPipeline: Sendable {
                 responses.keepHead(received.head, length: received.length, sentAt: sentAt, for: proved, found: forwarding.found)
             {
                 fetched.isLastingRefusal = false
+            }
+            if !fetched.isSuspect {
+                spaces.keep(received.head, sentAt: sentAt, for: context)
+                presigned.keep(received.head, sentAt: sentAt, for: context)
             }
             context.trace = proved.trace
             register(fetched, as: part.number, for: proved, by: forwarding)
@@ -259,7 +274,7 @@ package final class ReadPipeline: Sendable {
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
                 route: context.plan.route, early: context.exchange.early, account: context.isBehind ? nil : context.exchange.account,
-                forClient: !context.isBehind,
+                forClient: !context.isBehind, executor: context.exchange.executor,
                 interim: context.exchange.interim,
                 isOwn: { self.portal.isOwn($0, to: context, stored: stored) })
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)

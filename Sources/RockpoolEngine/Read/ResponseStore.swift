@@ -13,6 +13,7 @@ struct ResponseStore: Sendable {
     let portal: PortalCheck
     /// The configuration in force.
     let active: ActiveConfiguration
+    let learning: ResourceLearning
     let logger: Logger
     let now: @Sendable () -> Timestamp
     let sightings = Sightings()
@@ -41,13 +42,16 @@ struct ResponseStore: Sendable {
         switch storability(of: head, for: context, among: found, receivedAt: receivedAt) {
         case .refuse(let reason):
             var alone = unstored(received, reason: reason.rawValue, for: &context)
+            if reason == .noStore { learning.noteUnstored(context.request, head, plan: context.plan) }
             alone.isLastingRefusal = reason != .goodCopy && head.status < 500
             return alone
         case .store(var plan):
             let category = category(of: head, context.plan)
             var key = await key(for: head, plan: plan, context: context)
-            if let owner = plan.owner, await lookup.isOfAnother(key, than: owner) {
-                plan = StoragePlan(partition: .identity(owner), stripped: plan.stripped, allowsHeuristic: false, isForGet: plan.isForGet)
+            var reserved = isOverriddenShare(plan, of: head, for: context) ? context.identity.partition : nil
+            if reserved == nil, let owner = plan.owner, await lookup.isOfAnother(key, than: owner) { reserved = owner }
+            if let reserved {
+                plan = StoragePlan(partition: .identity(reserved), stripped: plan.stripped, allowsHeuristic: false, isForGet: plan.isForGet)
                 key = CacheKey(key, in: plan.partition)
             }
             guard !found.isEmpty || admission.admits(key, to: category) else {
@@ -70,6 +74,15 @@ struct ResponseStore: Sendable {
         }
     }
 
+    /// True if only a promise to validate lets other clients have a response, and the route overrides that promise: then the client has the copy
+    /// alone (RFC 9111 §3.5).
+    func isOverriddenShare(_ plan: StoragePlan, of head: ResponseHead, for context: RequestContext) -> Bool {
+        guard context.plan.route?.ttl?.overrides == true, plan.partition == .shared, context.identity.partition?.isEmpty == false else {
+            return false
+        }
+        return plan.owner != nil || CacheControl.governing(in: head.fields).directives.forbidsStale
+    }
+
     /// The category of a response: of its route, or else by its type.
     func category(of head: ResponseHead, _ plan: RoutePlan) -> CacheCategory {
         plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
@@ -90,14 +103,14 @@ struct ResponseStore: Sendable {
     private func key(for head: ResponseHead, plan: StoragePlan, context: RequestContext) async -> CacheKey {
         var request = context.request
         let variance = head.searchVariance(plan: context.plan)
-        request.target = variance.normalized(target: request.target)
+        request.target = variance.normalized(target: context.presigned?.target ?? request.target)
         if variance != context.searchVariance ?? .default {
             let rule = variance.isDefault ? nil : variance.fieldValue
             do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
                 logger.failed("search rule not stored", error: error)
             }
         }
-        return plan.key(for: request, body: context.bodyDigest ?? "")
+        return plan.key(for: request, body: context.keyBody)
     }
 
     /// Decides whether a response may be stored, and in which partition (RFC 9111 §3; docs/caching.md#good-copies).
@@ -107,17 +120,20 @@ struct ResponseStore: Sendable {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
-            isReadByBody: context.plan.route?.isKeyedByBody == true, assignsFreshness: context.plan.category?.ttl != nil)
+            isReadByBody: context.plan.route?.isReadByBody == true, assignsFreshness: context.plan.assignedTTL != nil,
+            overridesFreshness: context.plan.route?.ttl?.overrides == true)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
         let isAnonymous = plan.partition == .anonymous
         let rivals = found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
-        let isGone = (head.status == 404 || head.status == 410) && (isAnonymous || plan.partition == .shared)
         var isConfirmed = true
-        if isGone || (300...399).contains(head.status), let copiedAt = rivals.map(\.responseTime).max() {
-            isConfirmed = sightings.confirm(head, of: context.request.url, copiedAt: copiedAt, now: receivedAt)
+        if Replacement.needsConfirmation(head, stored: rivals), let copiedAt = rivals.map(\.responseTime).max() {
+            let wishes = CacheControl(request: context.request.fields)
+            isConfirmed = sightings.confirm(
+                head, of: context.request.url, in: plan.identity, copiedAt: copiedAt,
+                isReload: wishes.noCache != .absent || wishes.maxAge == .zero, now: receivedAt)
         }
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
             return .refuse(.goodCopy)
@@ -136,21 +152,21 @@ struct ResponseStore: Sendable {
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt, bodyLength: 0, category: category.name,
-            assignedTTL: plan.assignedTTL(named: context.plan.category?.ttl))
+            assignedTTL: plan.assignedTTL(named: context.plan.assignedTTL))
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
         response.owner = plan.owner
+        response.pack = context.gitRequest.flatMap { StoredPack($0) }
+        response.adopt(context.plan.route?.ttl)
         return response
     }
 
     /// Returns the response as one that also varies by the fields whose values its body repeats.
     func varying(_ response: StoredResponse, by watch: EchoWatch?) -> StoredResponse {
         guard let watch, case let names = watch.end(), !names.isEmpty else { return response }
-        let owner = response.owner
         var response = response
         response.head = ImpliedVary.varying(response.head, by: names)
-        response.requestFields = lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:])
-        response.owner = owner
+        response.select(lookup.veiled(Vary.selectingFields(response: response.head, request: watch.request) ?? [:]))
         return response
     }
 
@@ -166,7 +182,8 @@ struct ResponseStore: Sendable {
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
         let groups = CacheGroups.all(in: response.head.fields)
-        let watch = EchoWatch(request, answeredBy: response.head)
+        // A server of git names its program, which may be the client's.
+        let watch = plan.route?.kind == .git ? nil : EchoWatch(request, answeredBy: response.head)
         return SharedBody.Storing(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.
@@ -181,7 +198,7 @@ struct ResponseStore: Sendable {
                 let response = varying(response, by: watch)
                 do {
                     if response.part == nil {
-                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                        learning.note(try await cache.commit(writer, key: key, response: response, groups: groups), plan: plan)
                     } else {
                         try await storePart(writer, under: key, groups: groups) { _ in response }
                     }
@@ -213,7 +230,7 @@ struct ResponseStore: Sendable {
                 let category = active.category(named: response.category) ?? .ephemeral
                 cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category, of: key)), of: key.url)
             },
-            ended: end, watch: watch)
+            ended: end, watch: watch, onAbort: active.configuration.onAbort(of: plan))
     }
 
     /// The reason why a body was not stored: larger than any body of its category or upstream may be, or no space now.

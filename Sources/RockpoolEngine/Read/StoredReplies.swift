@@ -25,7 +25,7 @@ struct StoredReplies: Sendable {
         guard case (let head, let body)? = content else { return nil }
         cache.use(entry)
         context.trace.fetchedAt = entry.response.includesWritesUntil
-        context.trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
+        context.trace.cacheStatus = status ?? .hit(freshness)
         return Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
     }
 
@@ -53,13 +53,15 @@ struct StoredReplies: Sendable {
 
     /// Returns the whole body without its content coding. Its length is unknown, so ranges are not supported.
     private func decodedContent(of entry: CacheEntry, for context: RequestContext) async -> (ResponseHead, ReplyBody)? {
-        guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: context) }
+        guard ContentCoding.canBeDecoded(entry.response.head), let decoder = ContentDecoders.decoder(of: entry.response.head.fields) else {
+            return await content(of: entry, for: context)
+        }
         let head = ContentCoding.decoded(entry.response.head)
         if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }
         guard let body = await body(of: entry) else { return nil }
-        let decoded = DecodedBody(body, in: cache)
+        let decoded = DecodedBody(body, by: decoder, in: cache)
         guard await decoded.begin() else {
             logger.warning("a stored body is not of the coding it is said to be", metadata: ["url": "\(entry.key.url)"])
             return nil
@@ -109,13 +111,30 @@ struct StoredReplies: Sendable {
         return reply
     }
 
-    /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
+    /// Returns the challenge of a request's protection space, in place of an upstream that cannot be reached; nil without one.
+    func challenge(
+        of spaces: ProtectionSpaces, after failure: TransferFailure, to context: inout RequestContext
+    ) async -> Reply? {
+        guard failure.kind != .tls, failure.kind != .denied, failure.kind != .cancelled, failure.kind != .protocolError,
+            let entry = await spaces.challenge(for: context)
+        else { return nil }
+        let freshness = Freshness.of(entry.response, now: now())
+        let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: "offline")
+        guard let reply = await serve(entry, freshness: freshness, for: &context, status: status) else { return nil }
+        context.trace.verdict = .stale
+        context.noteFailure(failure)
+        return reply
+    }
+
+    /// Returns a stored response in place of an error of the upstream, of a demand to pause (429), or of a suspected portal's page.
     func standIn(for fetched: FetchedResponse, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
         if fetched.isSuspect {
             (failure, detail) = (.unreachable, "captive")
         } else if fetched.head.status >= 500 {
             (failure, detail) = (.status(fetched.head.status), "stale-if-error")
+        } else if fetched.head.status == 429 {
+            (failure, detail) = (.status(429), Reuse.StaleReason.budget.detail)
         } else {
             return nil
         }
@@ -123,7 +142,9 @@ struct StoredReplies: Sendable {
             let reply = await standIn(failure, detail: detail, to: &context, forwarding: forwarding)
         else { return nil }
         pipe.abandon()
-        context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
+        if failure != .status(429) {
+            context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
+        }
         return reply
     }
 

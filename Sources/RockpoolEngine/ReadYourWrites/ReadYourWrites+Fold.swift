@@ -48,7 +48,7 @@ extension ReadYourWrites {
     func read(_ context: inout RequestContext) async -> Reply {
         var reply: Reply
         // Of a fleet's other nodes, nothing older than this is left out.
-        try? await data.catchUp(ifOlderThan: .seconds(2))
+        await data.catchUp(ifOlderThan: .seconds(2), within: .milliseconds(250))
         if let problem = missing(below: context) {
             reply = Reply(problem, context.trace)
             reply.head.fields[.rockpoolState] = "pending-delete"

@@ -18,11 +18,15 @@ extension ReadYourWrites {
     var lists: ListedItems { ListedItems(cache: cache, lookup: reads.lookup, active: active, now: now) }
 
     /// Returns the reply to a read of an item from a list that is newer than what `reply` shows, with the trace of that reply; nil where
-    /// `reply` stands. Only while the upstream is unreachable, under `offline-first`, for the item's own URL without a query.
+    /// `reply` stands. Only while the upstream is unreachable, under `offline-first`, for the item's own URL without a query, or for a query that
+    /// names a row.
     func listedReply(insteadOf reply: inout Reply, _ trace: Trace, for context: RequestContext) async -> (Reply, Trace)? {
         let (request, plan) = (context.request, context.plan)
+        var context = context
+        if let row = plan.entity?.row(selectedBy: request.target), Self.readsRows(request) { context.plan.entity = row }
+        let isRow = context.plan.entity != plan.entity
         guard request.method == .get || request.method == .head, plan.policy == .offlineFirst, plan.strategy != .networkOnly,
-            plan.store != .never, !request.target.contains("?"), let place = place(of: context), place.entityID != nil,
+            plan.store != .never, isRow || !request.target.contains("?"), let place = place(of: context), place.entityID != nil,
             case let isMissing = trace.isUnanswered(by: reply.head.status),
             isMissing || !context.isReachable && trace.isOldCopy(reply.head.status),
             let found = await lists.item(in: place, for: context, after: isMissing ? nil : trace.fetchedAt, isServed: true)
@@ -38,6 +42,9 @@ extension ReadYourWrites {
         }
         return lists.reply(found, of: place.resource, after: trace)
     }
+
+    /// False for a client that reads one row as an object, as PostgREST has it: a list of one is none.
+    private static func readsRows(_ request: RequestHead) -> Bool { request.fields[.accept]?.contains(".object") != true }
 }
 
 extension Trace {

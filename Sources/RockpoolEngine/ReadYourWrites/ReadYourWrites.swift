@@ -13,14 +13,14 @@ package final class ReadYourWrites: Sendable {
     let reads: ReadPipeline
     let itemsBefore: ItemsBefore
     /// The last folded collections.
-    let folded = FoldedReads()
+    let folded: FoldedReads
     /// The configuration in force.
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp
 
     init(
         cache: CacheStore, data: DataStore, overlay: WriteOverlay, sight: ClientSight, reads: ReadPipeline,
-        itemsBefore: ItemsBefore, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
+        itemsBefore: ItemsBefore, folded: FoldedReads, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
         self.data = data
@@ -28,6 +28,7 @@ package final class ReadYourWrites: Sendable {
         self.sight = sight
         self.reads = reads
         self.itemsBefore = itemsBefore
+        self.folded = folded
         self.active = active
         self.now = now
     }

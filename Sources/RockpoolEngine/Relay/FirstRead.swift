@@ -19,15 +19,19 @@ package final class FirstRead: FetchLead {
     private let asked: UInt64
     private let fetch = Mutex<CoalescedFetch?>(nil)
 
-    /// Nil if something may be stored.
-    init?(_ context: RequestContext, by reads: ReadPipeline, sight: ClientSight, refused: @escaping @Sendable () -> Void) {
+    init(_ context: RequestContext, by reads: ReadPipeline, sight: ClientSight, refused: @escaping @Sendable () -> Void) {
         (self.reads, self.context, self.refused) = (reads, context, refused)
         (self.sight, asked) = (sight, sight.moment())
         key = context.fetchKey()
         epoch = reads.inFlight.epoch(of: key.base)
         beganAt = reads.now()
-        let readable = StoragePartition.readable(by: context.identity.partition)
-        guard !readable.contains(where: { reads.responses.cache.mayHold(context.key(in: $0)) }) else { return nil }
+    }
+
+    /// True if something may be stored that the read could be answered with, or if its URL is presigned: the pipeline knows which signatures
+    /// may read a copy. Asked after the read has been made, so that what is stored since then is noticed by `begin`.
+    var mayBeStored: Bool {
+        context.presigned != nil
+            || StoragePartition.readable(by: context.identity.partition).contains { reads.responses.cache.mayHold(context.key(in: $0)) }
     }
 
     deinit { leave() }
@@ -37,6 +41,12 @@ package final class FirstRead: FetchLead {
         guard case .lead(let fetch) = reads.inFlight.join(at: key, since: epoch, mayFollow: false, now: beganAt) else { return false }
         self.fetch.withLock { $0 = fetch }
         return true
+    }
+
+    /// Ends the read, because its response is passed on and not stored, as the next ones will be.
+    package func pass() {
+        reads.inFlight.note(uncollapsible: key.base, now: reads.now())
+        leave()
     }
 
     /// Ends the read without a response: the requests that wait for it look again.

@@ -12,10 +12,56 @@ package struct Relay: Sendable {
     package let bytes: ByteBuffer
     /// The patterns of the responses; none before the first one has been learned.
     package let templates: [RelayTemplate]
-    /// The read, if its response is stored; nil for a response that is passed on and never stored.
+    let identity: Identity
+    /// The read, if others may wait for its response; nil where responses were not shared lately.
     package let first: FirstRead?
     /// The write; nil for a read.
     package var write: RelayedWrite?
+}
+
+extension Relay {
+    /// The request as it is sent.
+    var sent: RequestHead {
+        var head = basis.request.head
+        var lines = bytes.readableBytesView.split(separator: 0x0A, omittingEmptySubsequences: false).map { $0.dropLast() }
+            .prefix { !$0.isEmpty }
+        let words = lines.removeFirst().split(separator: 0x20)
+        if words.count > 1 { head.target = String(decoding: words[1], as: UTF8.self) }
+        let hasHost = head.fields.contains(.hostField)
+        head.fields = [:]
+        for line in hasHost ? lines : lines.dropFirst() {
+            if let field = try? ResponseGate.field(ofLine: ArraySlice(line)) { head.fields.append(field) }
+        }
+        return head
+    }
+}
+
+extension Relay {
+    /// A read that the pipeline sends: its response goes to the pipeline.
+    /// - Parameter now: the present time.
+    package init(of request: OutboundRequest, now: Timestamp) {
+        self.init(
+            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace), madeAt: now, bytes: request.head.message, templates: [],
+            identity: Self.nobody, first: nil)
+    }
+
+    private static let noPlan = RoutePlan()
+    private static let noTrace = Trace(method: "", url: "", startedAt: .distantPast)
+    private static let nobody = Identity()
+}
+
+/// What became of a request that was sent on a relay's connection.
+package struct RelayOutcome: Sendable {
+    /// The head of the response as it was received; empty for a failure.
+    let head: [UInt8]
+    /// Nil if the request is to be sent by another way: it was not sent, or it was lost and may be repeated.
+    package let result: Result<OriginReply, TransferFailure>?
+    /// The failure of a write that was sent and may be repeated.
+    let lost: TransferFailure?
+
+    package init(_ result: Result<OriginReply, TransferFailure>?, head: [UInt8] = [], lost: TransferFailure? = nil) {
+        (self.result, self.head, self.lost) = (result, head, lost)
+    }
 }
 
 /// What the relays of a rule have in common.
@@ -30,51 +76,24 @@ package final class RelayBasis: Sendable {
 }
 
 extension EarlyAnswer {
-    /// - Parameters:
-    ///   - head: as it was received; empty for a failure.
-    ///   - result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
-    ///   - lost: the failure of a write that was sent and may be repeated.
-    package convenience init(
-        to relay: Relay, head: [UInt8] = [], result: Result<OriginReply, TransferFailure>?, lost: TransferFailure? = nil
-    ) {
+    package convenience init(to relay: Relay, _ outcome: RelayOutcome) {
         self.init(
-            to: relay.basis.request.head, head: head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: result,
-            lost: lost, sentAt: relay.madeAt)
+            to: relay.sent, head: outcome.head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: outcome.result,
+            lost: outcome.lost, sentAt: relay.madeAt)
     }
 }
 
 extension RequestHead {
-    /// The head in the form of HTTP/1.1, without the blank line.
-    var lines: ByteBuffer {
-        var bytes = ByteBuffer(string: "\(method.rawValue) \(target)")
-        bytes.writeImmutableBuffer(fieldLines)
-        return bytes
+    /// The part of an HTTP/1.1 head from the version to the line of `Host`.
+    var startOfFields: [UInt8] { Array(" HTTP/1.1\r\nHost: \(fields[.hostField] ?? origin.authority)\r\n".utf8) }
+
+    /// The whole in the form of HTTP/1.1.
+    var message: ByteBuffer {
+        ByteBuffer(bytes: Array("\(method.rawValue) \(target)".utf8) + startOfFields + fieldLines.flatMap(\.self) + [0x0D, 0x0A])
     }
 
-    /// The lines of the head from the version on, with the blank line.
-    var linesAfterTarget: ByteBuffer {
-        var bytes = fieldLines
-        bytes.writeStaticString("\r\n")
-        return bytes
-    }
-
-    private var fieldLines: ByteBuffer {
-        var bytes = ByteBuffer(string: " HTTP/1.1\r\nHost: \(fields[.hostField] ?? origin.authority)\r\n")
-        for field in fields where field.name != .hostField {
-            bytes.writeString("\(field.name.rawName): ")
-            bytes.writeBytes(field.valueBytes)
-            bytes.writeStaticString("\r\n")
-        }
-        return bytes
-    }
-
-    /// The line of a `GET` for `target`, and the lines after it.
-    static func bytes(_ target: String, _ linesAfterTarget: ByteBuffer) -> ByteBuffer {
-        var bytes = ByteBuffer()
-        bytes.reserveCapacity(4 + target.utf8.count + linesAfterTarget.readableBytes)
-        bytes.writeStaticString("GET ")
-        bytes.writeString(target)
-        bytes.writeImmutableBuffer(linesAfterTarget)
-        return bytes
+    /// The lines of the other fields, with their ends.
+    var fieldLines: [[UInt8]] {
+        fields.compactMap { $0.name == .hostField ? nil : Array("\($0.name.rawName): ".utf8) + $0.valueBytes + [0x0D, 0x0A] }
     }
 }

@@ -12,6 +12,8 @@ package final class RelayedWrite: Sendable {
     package static let quiet = TimeSpan.seconds(1)
 
     private let rule: WriteRule
+    /// As the pipeline works with it.
+    private let request: RequestHead
     let body: ByteBuffer
     private let writes: WritePipeline
     /// Without its record.
@@ -23,8 +25,10 @@ package final class RelayedWrite: Sendable {
     package let isFollowing: Bool
     private let sentAt: Timestamp
 
-    init(_ write: ReceivedWrite, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline) {
-        (self.write, self.body, self.isFollowing, self.writes) = (write, body, isFollowing, writes)
+    /// - Parameter request: as the pipeline works with it.
+    init(_ write: ReceivedWrite, of request: RequestHead, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline)
+    {
+        (self.write, self.request, self.body, self.isFollowing, self.writes) = (write, request, body, isFollowing, writes)
         (self.rule, isRepeatable) = (rule, rule.isRepeatable)
         sentAt = writes.now()
     }
@@ -44,7 +48,7 @@ package final class RelayedWrite: Sendable {
     package func record(then: @escaping @Sendable () -> Void) {
         writes.traces.record(write, share: writes.share(of: write.operation.principal, at: rule.passed.upstream)) { [self] trace in
             self.trace.withLock { $0 = trace }
-            writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
+            writes.upstreams.parents.noteWrite(to: request.origin)
             then()
         }
     }
@@ -52,21 +56,21 @@ package final class RelayedWrite: Sendable {
     /// Ends the write if its answer has no effect on anything that is stored; false if `answered` must be called.
     package func isAnswered(by head: ResponseHead) -> Bool {
         guard let places = rule.places, !head.fields.contains(.location),
-            CacheGroups.invalidated(by: head, to: rule.passed.received).isEmpty,
+            CacheGroups.invalidated(by: head, to: request).isEmpty,
             writes.cache.invalidateAbsent(
                 places, near: rule.near, partitions: StoragePartition.readable(by: rule.passed.identity.partition))
         else { return false }
-        writes.ownWrites.sight.note(head, to: rule.passed.received, by: Viewer(partition: rule.passed.identity.partition))
-        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
+        writes.ownWrites.sight.note(head, to: request, by: Viewer(partition: rule.passed.identity.partition))
+        writes.upstreams.parents.noteWrite(to: request.origin)
         end()
         return true
     }
 
     /// Works the effects of the answer into the cache, and ends the record: the client gets its answer next.
     package func answered(by head: ResponseHead) async {
-        writes.upstreams.parents.noteWrite(to: rule.passed.received.origin)
+        writes.upstreams.parents.noteWrite(to: request.origin)
         await writes.liveEffects.note(
-            head, to: rule.passed.received, body: Array(body.readableBytesView), sentAt: sentAt, plan: rule.passed.plan,
+            head, to: request, body: Array(body.readableBytesView), sentAt: sentAt, plan: rule.passed.plan,
             identity: rule.passed.identity)
         end()
     }
@@ -74,8 +78,8 @@ package final class RelayedWrite: Sendable {
     /// Ends a write that was sent, because its client has left: its effect is not known, so that what is stored counts as older.
     package func abandon() {
         trace.withLock { writes.traces.abandon(&$0) }
-        Task { [writes, rule] in
-            await writes.liveEffects.noteUnknown(rule.passed.received, by: Viewer(partition: rule.passed.identity.partition))
+        Task { [writes, request, rule] in
+            await writes.liveEffects.noteUnknown(request, by: Viewer(partition: rule.passed.identity.partition))
         }
     }
 
@@ -86,7 +90,7 @@ package final class RelayedWrite: Sendable {
     /// outbox. The decisions are those that the write was sent by.
     func conclude(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         var exchange = exchange
-        exchange.request = rule.passed.received
+        exchange.request = request
         var context = RequestContext(
             exchange: exchange, trace: trace, plan: rule.passed.plan, identity: rule.passed.identity, permission: .go,
             wishes: WritePreferences())

@@ -7,8 +7,12 @@ import RockpoolStore
 extension Relays {
     /// Returns the relay of a plain write; nil if it needs the full path. Callable on an event loop.
     ///
-    /// - Parameter bytes: Readable from the request's first byte on.
-    package func relay(of write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> Relay? {
+    /// - Parameters:
+    ///   - bytes: Readable from the request's first byte on.
+    ///   - address: the client's IP address.
+    package func relay(
+        of write: PlainWrite, in bytes: ByteBuffer, at listener: String, from address: String, isLocalClient: Bool
+    ) -> Relay? {
         guard let rule = rule(for: write, in: bytes, at: listener, isLocalClient: isLocalClient) else { return nil }
         guard isFree(for: rule), write.body.count <= rule.passed.upstream.queue.maxBody.bytes,
             let body = bytes.getSlice(at: bytes.readerIndex + write.body.lowerBound, length: write.body.count)
@@ -16,7 +20,7 @@ extension Relays {
         // The receive buffer is soon reused.
         let kept = ByteBuffer(bytes: body.readableBytesView)
         guard rule.passed.plan.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received) == nil else { return nil }
-        return rule.relay(of: kept, by: writes, now: now())
+        return rule.relay(of: write, in: bytes.readableBytesUInt8Span, body: kept, from: address, by: writes, now: now())
     }
 
     /// True if a plain write may be relayed once its body has arrived.
@@ -27,10 +31,10 @@ extension Relays {
     private func rule(for write: PlainWrite, in bytes: ByteBuffer, at listener: String, isLocalClient: Bool) -> WriteRule? {
         guard !writeRules.isEmpty else { return nil }
         let span = bytes.readableBytesUInt8Span
-        let hash = Self.hash(span.extracting(write.before), span.extracting(write.after), at: listener)
-        guard let rule = writeRules[hash], rule.isFor(write, in: span, at: listener, isLocalClient: isLocalClient) else { return nil }
+        let shape = RequestShape(of: write, in: span, at: RequestShape.Arrival(listener: listener, isLocalClient: isLocalClient))
+        guard let rule = writeRules[shape], rule.isFor(write, in: span) else { return nil }
         if isValid(rule.validity, of: rule.passed.plan, at: rule.passed.received.target) { return rule }
-        writeRules.forget(hash)
+        writeRules.forget(shape)
         return nil
     }
 
@@ -50,9 +54,9 @@ extension Relays {
     /// Learns from a write that was sent while its client waited.
     func learnWrite(_ passed: PassedWrite, of exchange: Exchange, as plain: PlainWriteCopy, _ reply: Reply, since moment: UInt64) {
         guard mayRelay(passed.request, by: passed.plan, of: exchange), passed.plan.queueable else { return }
-        let hash = Self.hash(plain.before.span, plain.after.span, at: plain.listener)
+        let shape = plain.shape(isLocalClient: exchange.isLocalClient)
         let validity = validity(since: moment, keys: [Self.place], credential: passed.identity.credential)
-        if let known = writeRules[hash], known.passed.isAlike(passed),
+        if let known = writeRules[shape], known.agrees(with: passed, as: plain),
             isValid(known.validity, of: passed.plan, at: passed.received.target)
         {
             // Without an answer on a relay's connection there is nothing to learn.
@@ -67,9 +71,9 @@ extension Relays {
         let near = OwnWritePlaces(
             AnsweredWrite(request: passed.received, body: nil, answer: reply.head, answerBody: nil, entity: passed.plan.entity))
         let rule = WriteRule(
-            passed, as: plain, isLocalClient: exchange.isLocalClient, trace: reply.trace, places: places(of: passed),
-            near: near.near(in: active.routes), validity: validity, now: now())
-        writeRules.keep(rule, as: hash, at: now())
+            passed, as: plain, trace: reply.trace, places: places(of: passed), near: near.near(in: active.routes), validity: validity,
+            now: now())
+        if let rule { writeRules.keep(rule, as: shape, at: now()) }
     }
 
     /// The URLs whose copies a `POST` makes out of date, if that is all it does.
@@ -79,16 +83,5 @@ extension Relays {
             WebDAVEffect(request) == nil, plan.strategy != .networkOnly
         else { return nil }
         return reads.updates.urls(after: ResponseHead(status: 200), to: request)
-    }
-
-    /// Any key, so that a change of the configuration ends a rule.
-    private static let place = "writes"
-
-    private static func hash(_ before: Span<UInt8>, _ after: Span<UInt8>, at listener: String) -> Int {
-        var hasher = Hasher()
-        hasher.combine(listener)
-        unsafe before.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        unsafe after.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        return hasher.finalize()
     }
 }

@@ -6,7 +6,7 @@ package import RockpoolCore
 import RockpoolStore
 
 /// The rules of the relays. The pipeline shows twice how it treats a request: what it sends, then what it makes of the response. While nothing
-/// of that can have changed, equal requests with matching responses need no pipeline, and reads of new URLs only what stores them.
+/// of that can have changed, requests that agree in what its decisions look at (`RequestShape`) need no pipeline.
 package final class Relays: Sendable {
     /// The time after which a rule is learned anew.
     private static let lifetime = TimeSpan.seconds(5)
@@ -21,8 +21,8 @@ package final class Relays: Sendable {
     let active: ActiveConfiguration
     private let ring: ExchangeRing
     let now: @Sendable () -> Timestamp
-    private let rules = RelayRules<RelayRule> { $0.validity.until }
-    let firstReads = RelayRules<FirstReadRule> { $0.validity.until }
+    let identities: RecentIdentities
+    let readRules = RelayRules<ReadRule> { $0.validity.until }
     let writeRules = RelayRules<WriteRule> { $0.validity.until }
 
     init(
@@ -31,35 +31,15 @@ package final class Relays: Sendable {
         now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
+        identities = RecentIdentities(cache: cache)
         (self.overlay, self.reads, self.writes, self.active, self.ring, self.now) = (overlay, reads, writes, active, ring, now)
     }
 
     // MARK: use
 
-    /// Returns the relay of a plain request; nil if the request needs the full path. Callable on an event loop.
-    ///
-    /// - Parameters:
-    ///   - bytes: Readable from the request's first byte on.
-    ///   - keepsPath: False if the listener changes the path of some requests, or leads them to several upstreams.
-    package func relay(
-        for request: FastPathRequest, in bytes: ByteBuffer, at listener: String, keepsPath: Bool, isLocalClient: Bool
-    ) -> Relay? {
-        guard !request.isHead else { return nil }
-        let head = bytes.readableBytesUInt8Span.extracting(0..<request.length)
-        let hash = Self.hash(head, listener)
-        guard let rule = rules[hash], rule.isFor(head, at: listener, isLocalClient: isLocalClient) else {
-            return keepsPath ? firstRead(for: request, in: head, at: listener, isLocalClient: isLocalClient) : nil
-        }
-        guard isValid(rule.validity, of: rule.plan, at: rule.request.head.target) else {
-            rules.forget(hash)
-            return nil
-        }
-        return rule.relay(at: now())
-    }
-
     /// True if the pipeline would decide as it did when a rule was learned.
     /// - Parameter target: of the request.
-    func isValid(_ validity: RelayRule.Validity, of plan: RoutePlan, at target: String) -> Bool {
+    func isValid(_ validity: RelayValidity, of plan: RoutePlan, at target: String) -> Bool {
         let moment = now()
         return moment < validity.until && moment > validity.until - Self.lifetime - .seconds(1) && validity.epoch == reachability.epoch
             && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(plan, at: target)
@@ -70,13 +50,6 @@ package final class Relays: Sendable {
         guard let upstream = plan.upstream?.name else { return false }
         return overlay.files.covers(upstream: upstream, path: FilePath(target))
             || plan.entity?.name.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
-    }
-
-    private static func hash(_ head: Span<UInt8>, _ listener: String) -> Int {
-        var hasher = Hasher()
-        hasher.combine(listener)
-        unsafe head.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        return hasher.finalize()
     }
 
     // MARK: learning
@@ -91,26 +64,20 @@ package final class Relays: Sendable {
         if let plain = exchange.plainWrite, let passed = reply.passedWrite {
             return learnWrite(passed, of: exchange, as: plain, reply, since: moment)
         }
-        guard let plain = exchange.plain, let passed = reply.passed, !passed.identity.isFormer, mayRelay(passed, of: exchange) else {
-            return
+        guard let plain = exchange.plain, let passed = reply.passed, !passed.identity.isFormer, passed.identity.signature.isEmpty,
+            mayRelay(passed, of: exchange)
+        else { return }
+        // Whoever is told apart by another field is no example for those without it.
+        let (head, request) = (plain.head, plain.arrival.request)
+        guard passed.configured.allSatisfy({ request.value(of: $0, in: head.readableBytesUInt8Span) == nil }) else { return }
+        if let credential = plain.arrival.credential {
+            identities.note(passed.identity, of: credential, at: passed.request.head.origin, since: moment, now: now())
         }
-        if passed.isStored { return learnFirstRead(passed, of: exchange, as: plain, reply, since: moment) }
-        // What it shows is noted for later writes of its client.
-        if passed.plan.showsState, reply.head.fields.contains(.eTag) { return }
-        let validity = validity(since: moment, keys: passed.keys, credential: passed.identity.credential)
-        let (head, listener) = (plain.head, plain.arrival.listener)
-        let hash = Self.hash(head.readableBytesUInt8Span, listener)
-        let known = rules[hash]
-        if let early = exchange.early, early.isTaken, let known, known.request.head == passed.request.head {
-            return known.learn(RelayTemplate(of: early.head, answeredBy: reply.head), validity: validity)
-        }
-        let rule = RelayRule(
-            passed, head: head, listener: listener, isLocalClient: exchange.isLocalClient, trace: reply.trace, validity: validity)
-        rules.keep(rule, as: hash, at: now())
+        learnRead(passed, of: exchange, as: plain, reply, since: moment)
     }
 
-    func validity(since moment: UInt64, keys: [String], credential: String?) -> RelayRule.Validity {
-        RelayRule.Validity(
+    func validity(since moment: UInt64, keys: [String], credential: String?) -> RelayValidity {
+        RelayValidity(
             until: now() + Self.lifetime, epoch: reachability.epoch, moment: moment, slots: cache.slots(of: keys, credential: credential))
     }
 
@@ -159,14 +126,16 @@ package final class Relays: Sendable {
         let represents = ring.admit(isNotable: end.error != nil, at: moment)
         guard represents > 0 else { return }
         let whole = ContinuousClock.now - began
-        let trace = Trace(relay.basis.trace, url: relay.basis.request.head.url, startedAt: moment)
+        let sent = relay.sent
+        var trace = Trace(relay.basis.trace, url: sent.url, startedAt: moment)
+        trace.identity = relay.identity
         var response = ResponseHead(status: template.status, fields: template.fields)
         for line in fields.readableBytesView.split(separator: 0x0A) {
             guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
             response.fields.append(field)
         }
         let full = RecordedExchange.FullExchange(
-            trace: trace, request: relay.basis.request.head.fields, response: response, end: end, began: began, head: head, whole: whole)
+            trace: trace, request: sent.fields, response: response, end: end, began: began, head: head, whole: whole)
         ring.append(.full(full.kept), at: moment, represents: represents)
     }
 }

@@ -19,7 +19,8 @@ extension ResponseStore {
         if portal.declared(plan) != nil, MediaType.isPage(head.fields) { return nil }
         guard portal.sign(of: head, to: context, stored: []) == nil, !portal.isDoubted(plan: plan),
             head.searchVariance(plan: plan).isDefault,
-            case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt)
+            case .store(let storage) = storability(of: head, for: context, among: [], receivedAt: receivedAt),
+            !isOverriddenShare(storage, of: head, for: context)
         else { return nil }
         let category = category(of: head, plan)
         let key = storage.key(for: context.request)
@@ -46,8 +47,9 @@ extension ResponseStore {
                 return false
             }
             let groups = CacheGroups.all(in: copy.response.head.fields)
-            _ = try await cache.commit(
+            let entry = try await cache.commit(
                 writer, key: copy.key, response: varying(copy.response, by: copy.watch), groups: groups, mayLinger: true)
+            learning.note(entry, plan: plan)
         } catch {
             logger.notStored(error)
         }

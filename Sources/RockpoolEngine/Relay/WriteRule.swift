@@ -1,90 +1,118 @@
-// How the write pipeline treats writes that differ in nothing but their bodies (docs/architecture.md#relays).
+// How the write pipeline treats writes of one shape (docs/architecture.md#relays).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// The writes with one head, but for the length of the body.
+/// The writes of one shape, whatever their bodies are and whatever else they carry.
 final class WriteRule: Sendable {
     /// What the pipeline has made of one of them.
     let passed: PassedWrite
-    private let before: [UInt8]
-    private let after: [UInt8]
-    private let listener: String
-    private let isLocalClient: Bool
     private let basis: RelayBasis
     /// Of a write without its body.
     private let fingerprint: WriteFingerprint
-    /// The head as it is sent, without the operation's key, the length and the blank line.
-    private let lines: ByteBuffer
+    /// The head as it is sent: the lines up to the other fields, and those, without the operation's key and the length.
+    private let start: [UInt8]
+    private let lines: OutboundLines
+    private let names: PlainLineNames
+    /// The names of fields that the configuration makes decisions depend on.
+    private let configured: [[UInt8]]
     /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
     let places: [String]?
     /// What an answer makes older than a write nearby.
     let near: [String]
     /// True if a second effect of a write is harmless, or prevented by its key.
     let isRepeatable: Bool
-    private let learned: Mutex<(templates: [RelayTemplate], validity: RelayRule.Validity, usedAt: Timestamp)>
+    private let learned: Mutex<(templates: RelayTemplates, validity: RelayValidity, usedAt: Timestamp)>
 
-    /// Maximum number of kinds of responses; beyond it the oldest is forgotten.
-    private static let kindLimit = 4
-
+    /// Nil if the pipeline has changed what it does not look at, or looks at more than the shape.
     /// - Parameters:
     ///   - places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
     ///   - near: what an answer makes older than a write nearby.
-    init(
-        _ passed: PassedWrite, as plain: PlainWriteCopy, isLocalClient: Bool, trace: Trace, places: [String]?,
-        near: [String], validity: RelayRule.Validity, now: Timestamp
+    init?(
+        _ passed: PassedWrite, as plain: PlainWriteCopy, trace: Trace, places: [String]?, near: [String], validity: RelayValidity,
+        now: Timestamp
     ) {
-        (self.passed, self.isLocalClient, self.places, self.near) = (passed, isLocalClient, places, near)
         var request = passed.request
         request.head = passed.unkeyed
+        let bytes = plain.head.span
+        // A field that tells identities apart counts by its value only where it is one of the shape.
+        let identifying = passed.upstream.identity.fieldName.flatMap { $0.plainKind == .free ? $0 : nil }
+        let configured = [passed.upstream.idempotency.name, identifying].compactMap { $0.map { Array($0.canonicalName.utf8) } }
+        guard configured.allSatisfy({ plain.write.lines.value(of: $0, in: bytes) == nil }),
+            let lines = OutboundLines(plain.write.lines, in: bytes, sent: request.head.fieldLines)
+        else { return nil }
+        (self.passed, self.places, self.near, self.lines) = (passed, places, near, lines)
+        names = PlainLineNames(of: plain.write.lines, in: bytes)
         basis = RelayBasis(request, plan: passed.plan, trace: trace)
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
-        (before, after, listener) = (plain.before, plain.after, plain.listener)
-        lines = request.head.lines
-        learned = Mutex(([], validity, now))
+        start = Array("\(request.head.method.rawValue) \(request.head.target)".utf8) + request.head.startOfFields
+        self.configured = configured
+        learned = Mutex((RelayTemplates(), validity, now))
     }
 
-    var validity: RelayRule.Validity { learned.withLock { $0.validity } }
+    var validity: RelayValidity { learned.withLock { $0.validity } }
 
     /// Takes the pattern of a response that the pipeline has just passed on.
-    func learn(_ template: RelayTemplate, validity: RelayRule.Validity) {
+    func learn(_ template: RelayTemplate, validity: RelayValidity) {
         learned.withLock { learned in
-            if learned.templates.count == Self.kindLimit { learned.templates.removeFirst() }
-            learned.templates.append(template)
+            learned.templates.learn(template)
             learned.validity = validity
         }
     }
 
-    /// True for a write with this head, but for the length of its body.
-    func isFor(_ write: PlainWrite, in bytes: Span<UInt8>, at listener: String, isLocalClient: Bool) -> Bool {
-        listener == self.listener && isLocalClient == self.isLocalClient && PlainFields.isExactly(bytes, at: write.before, before)
-            && PlainFields.isExactly(bytes, at: write.after, after)
+    /// True for a write without a field that the configuration makes decisions depend on.
+    func isFor(_ write: PlainWrite, in bytes: Span<UInt8>) -> Bool {
+        configured.allSatisfy { name in write.lines.value(of: name, in: bytes) == nil }
+    }
+
+    /// True if this rule makes of a write what the pipeline has sent for it.
+    func agrees(with other: PassedWrite, as plain: PlainWriteCopy) -> Bool {
+        passed.plan == other.plan && passed.identity == other.identity
+            && head(of: plain.write, in: plain.head.span) == Array(
+                "\(other.request.head.method.rawValue) \(other.request.head.target)".utf8)
+                + other.unkeyed.startOfFields + other.unkeyed.fieldLines.flatMap(\.self)
+    }
+
+    private func head(of write: PlainWrite, in bytes: Span<UInt8>) -> [UInt8] {
+        var head = start
+        head.reserveCapacity(start.count + write.head.count + 256)
+        lines.write(write.lines, in: bytes, to: &head)
+        return head
     }
 
     /// The relay of a write with this body.
-    func relay(of body: ByteBuffer, by writes: WritePipeline, now: Timestamp) -> Relay {
+    /// - Parameter address: the client's IP address.
+    func relay(
+        of write: PlainWrite, in bytes: Span<UInt8>, body: ByteBuffer, from address: String, by writes: WritePipeline, now: Timestamp
+    ) -> Relay {
         let (templates, last) = learned.withLock { learned in
             defer { learned.usedAt = now }
-            return (learned.templates, learned.usedAt)
+            return (learned.templates.all, learned.usedAt)
         }
-        var write = ReceivedWrite(operation: passed.operation, head: passed.head, body: .bytes(body), mustWait: false)
-        write.operation.id = UUIDv7.make(at: now)
-        write.operation.idempotencyKey = UUIDv7.make(at: now)
-        let bytes = Array(body.readableBytesView)
-        write.operation.body = .inline(bytes)
-        write.operation.fingerprint = fingerprint.of(bytes)
-        let relayed = RelayedWrite(write, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
+        let own = names.fields(of: write.lines, in: bytes, .free)
+        var received = ReceivedWrite(operation: passed.operation, head: passed.head.with(own), body: .bytes(body), mustWait: false)
+        received.operation.request = passed.operation.request.with(own)
+        received.operation.viewer = Viewer.Program(address: address, userAgent: (received.head.fields[.userAgent] ?? "").utf8)
+        if passed.operation.principal == nil { received.operation.request.fields[.rockpoolClient] = address.isEmpty ? nil : address }
+        received.operation.id = UUIDv7.make(at: now)
+        received.operation.idempotencyKey = UUIDv7.make(at: now)
+        let content = Array(body.readableBytesView)
+        received.operation.body = .inline(content)
+        received.operation.fingerprint = fingerprint.of(content)
+        let relayed = RelayedWrite(
+            received, of: passed.received.with(own), body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
-            basis: basis, madeAt: now, bytes: sent(key: write.operation.idempotencyKey, body), templates: templates, first: nil,
-            write: relayed)
+            basis: basis, madeAt: now, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body), templates: templates,
+            identity: passed.identity, first: nil, write: relayed)
     }
 
-    private func sent(key: String, _ body: ByteBuffer) -> ByteBuffer {
-        var bytes = lines
-        bytes.reserveCapacity(minimumWritableBytes: 128 + body.readableBytes)
+    private func sent(_ write: PlainWrite, in received: Span<UInt8>, key: String, _ body: ByteBuffer) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        bytes.reserveCapacity(start.count + write.head.count + 384 + body.readableBytes)
+        bytes.writeBytes(head(of: write, in: received))
         let settings = passed.upstream.idempotency
         if settings.honoured != .no {
             bytes.writeString("\(settings.name.rawName): \(IdempotencyKey.fieldValue(key, format: settings.format))\r\n")
@@ -92,5 +120,15 @@ final class WriteRule: Sendable {
         bytes.writeString("Content-Length: \(body.readableBytes)\r\n\r\n")
         bytes.writeImmutableBuffer(body)
         return bytes
+    }
+}
+
+extension RequestHead {
+    /// The head with these fields in place of those that no decision depends on.
+    fileprivate func with(_ own: [HTTPField]) -> RequestHead {
+        var head = self
+        head.fields = HTTPFields(fields.filter { $0.name.plainKind != .free })
+        for field in own { head.fields.append(field) }
+        return head
     }
 }

@@ -41,7 +41,7 @@ package final class ConflictResolutionService: Service {
         self.puller = puller
         events.listen { [weak self] event in
             switch event {
-            case .operation(_, .conflicted), .reachability, .credential: self?.isDue.withLock { $0 = true }
+            case .operation(_, .conflicted, _), .reachability, .credential: self?.isDue.withLock { $0 = true }
             default: break
             }
         }

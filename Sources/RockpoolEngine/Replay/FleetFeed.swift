@@ -24,6 +24,7 @@ package final class FleetFeed: Service {
         // At once: what waits for this transaction reads its own writes.
         deliveries.data.onForeignChanges { [notifier] change in
             for operation in change.gone { notifier.forget(operation) }
+            for operation in change.renumbered { notifier.forgetNumber(of: operation) }
             notifier.adoptHosts(of: change.writes.map { ($0.upstream, $0.request.origin) })
             for operation in change.writes where operation.state != .delivered { notifier.tell(operation) }
             continuation.yield(change)

@@ -27,7 +27,7 @@ struct ReplayBudget {
         else { return nil }
         notifier.inbox.put(
             hold.holdsAll
-                ? .paused(upstream: upstream.name, until: hold.until) : .throttled(sequence: operation.sequence, until: hold.until))
-        return .failed(sequence: operation.sequence)
+                ? .paused(upstream: upstream.name, until: hold.until) : .throttled(id: id, until: hold.until))
+        return .failed(id: id)
     }
 }

@@ -10,38 +10,38 @@ extension Replayer {
     /// Executes one action and returns its result.
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
-        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id, sequence: sequence) }
-        case .look(_, let sequence) where !duty.permits(summary(of: sequence)): .failed(sequence: sequence)
-        case .look(let id, let sequence): await doing("looking for the effect of", id: id, sequence: sequence) { try await self.look(id) }
-        case .record(let id, let sequence, let disposition): await record(id: id, sequence: sequence, disposition: disposition)
-        case .move(let id, let sequence, let disposition):
-            await doing("moving", id: id, sequence: sequence) {
+        case .send(let id, _): await doing("sending", id: id) { try await self.send(id) }
+        case .look(let id, _) where !duty.permits(summary(of: id)): .failed(id: id)
+        case .look(let id, _): await doing("looking for the effect of", id: id) { try await self.look(id) }
+        case .record(let id, _, let disposition): await record(id: id, disposition: disposition)
+        case .move(let id, _, let disposition):
+            await doing("moving", id: id) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
-                let from = Set([self.summary(of: sequence)?.state].compactMap { $0 })
+                let from = Set([self.summary(of: id)?.state].compactMap { $0 })
                 return .settled(self.told(try await self.move(id, by: disposition, from: from)))
             }
         }
     }
 
     private func doing(
-        _ what: String, id: String, sequence: Int64, _ work: () async throws -> ReplayMachine.Event
+        _ what: String, id: String, _ work: () async throws -> ReplayMachine.Event
     ) async -> ReplayMachine.Event {
         do {
             return try await work()
         } catch DataStoreError.illegal {
             // A person's command changed it meanwhile.
             if let now = try? await known(id) { return .settled(active.summary(of: now)) }
-            return .failed(sequence: sequence)
+            return .failed(id: id)
         } catch {
             logger.failed("replay: \(what) \(id)", error: error)
-            return Self.event(of: error, sequence: sequence)
+            return Self.event(of: error, id: id)
         }
     }
 
     /// What the error of the store means for an operation.
-    private static func event(of error: any Error, sequence: Int64) -> ReplayMachine.Event {
-        if case DataStoreError.refused = error { return .refused(sequence: sequence) }
-        return .failed(sequence: sequence)
+    private static func event(of error: any Error, id: String) -> ReplayMachine.Event {
+        if case DataStoreError.refused = error { return .refused(id: id) }
+        return .failed(id: id)
     }
 
     func known(_ id: String) async throws -> QueuedWrite {
@@ -70,7 +70,7 @@ extension Replayer {
 
     // MARK: recording
 
-    private func record(id: String, sequence: Int64, disposition: Disposition) async -> ReplayMachine.Event {
+    private func record(id: String, disposition: Disposition) async -> ReplayMachine.Event {
         let sending = attempts.withLock { $0[id] } ?? SentAttempt()
         var disposition = disposition
         await heed(&disposition, sending: sending)
@@ -113,7 +113,7 @@ extension Replayer {
             logger.failed("replay of \(id): its outcome could not be recorded", error: error)
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now())
             guard let moved = try? await data.move(id: id, by: lost, from: [.inflight], now: now()) else {
-                return Self.event(of: error, sequence: sequence)
+                return Self.event(of: error, id: id)
             }
             return .settled(told(moved))
         }

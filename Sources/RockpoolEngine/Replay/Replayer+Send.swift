@@ -7,13 +7,13 @@ import RockpoolStore
 import Synchronization
 
 extension Replayer {
-    func send(_ id: String, sequence: Int64) async throws -> ReplayMachine.Event {
-        guard duty.permits(summary(of: sequence)) else { return .failed(sequence: sequence) }
+    func send(_ id: String) async throws -> ReplayMachine.Event {
+        guard duty.permits(summary(of: id)) else { return .failed(id: id) }
         if let held = try await ReplayBudget(of: self).hold(id) { return held }
         guard var operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
-            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(active.summary(of: now))
+            return now.state == .pending ? .failed(id: id) : .settled(active.summary(of: now))
         }
         FailPoint.leaseCommitted.reached()
         attempts.withLock { $0[id] = SentAttempt() }

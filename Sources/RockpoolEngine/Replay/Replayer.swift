@@ -66,7 +66,7 @@ package final class Replayer: Service {
         self.now = now
         self.pusher = pusher
         startedAt = now()
-        machine = Mutex(ReplayMachine(contexts: [:]))
+        machine = Mutex(ReplayMachine(contexts: [:], changesNumbers: data.isOfFleet))
     }
 
     /// True if an operation waits for `upstream`, so that a probe is worthwhile.
@@ -89,8 +89,8 @@ package final class Replayer: Service {
 
     var duty: FleetDuty { FleetDuty(data: data, renewal: renewal, active: active) }
 
-    /// Returns an operation as it is in the machine.
-    func summary(of sequence: Int64) -> OperationSummary? { machine.withLock { $0.summary(of: sequence) } }
+    /// Returns an operation with an action under way as it is in the machine.
+    func summary(of id: String) -> OperationSummary? { machine.withLock { $0.summary(ofBusy: id) } }
 
     // MARK: the loop
 
@@ -125,7 +125,7 @@ package final class Replayer: Service {
                 }
                 for id in machine.withLock({ $0.takeMissed() }) {
                     running += 1
-                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.changed(self.active.summary(of: $0))] } ?? []) }
+                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.reread(self.active.summary(of: $0))] } ?? []) }
                 }
                 if running == 0, untilIdle || isStopping { break }
                 if !untilIdle, !isWatching {
@@ -216,6 +216,7 @@ package final class Replayer: Service {
         let (actions, begun) = machine.withLock { machine in
             machine.reconfigure(contexts)
             let actions = events.flatMap { machine.step(duty.located($0), now: now, random: .random(in: 0..<1)) }
+            notifier.measures.noteRunning(machine.running)
             return (actions, notifier.pauses.replace(by: machine))
         }
         for paused in begun {
@@ -229,7 +230,7 @@ package final class Replayer: Service {
             switch action {
             case .record: true
             // The operation was answered; the probe decides the disposition to record.
-            case .look(_, let sequence): machine.withLock { $0.isJudging(sequence) }
+            case .look(let id, _): machine.withLock { $0.isJudging(id) }
             case .send, .move: false
             }
         }
@@ -238,12 +239,12 @@ package final class Replayer: Service {
     /// Joins a write of a resource with `sync.push` with the other ready writes of the resource into a batch.
     private func gathered(_ actions: [ReplayMachine.Action]) -> [Work] {
         actions.map { action in
-            guard case .send(_, let sequence) = action else { return .alone(action) }
+            guard case .send(let id, _) = action else { return .alone(action) }
             return machine.withLock { machine in
-                guard let summary = machine.summary(of: sequence), let path = pusher.path(of: summary),
+                guard let summary = machine.summary(ofBusy: id), let path = pusher.path(of: summary),
                     let upstream = active.routes.upstream(named: summary.upstream)
                 else { return .alone(action) }
-                let others = machine.companions(of: sequence, limit: BatchPush.limit - 1, now: now())
+                let others = machine.companions(of: summary, limit: BatchPush.limit - 1, now: now())
                 guard !others.isEmpty else { return .alone(action) }
                 return .together(Pusher.Batch(upstream: upstream, path: path, operations: [summary] + others))
             }
@@ -258,17 +259,17 @@ package final class Replayer: Service {
             var events: [ReplayMachine.Event] = []
             for operation in batch.operations {
                 if let moment = outcome.pauses[operation.id] {
-                    events.append(.throttled(sequence: operation.sequence, until: moment))
+                    events.append(.throttled(id: operation.id, until: moment))
                 }
                 guard let sign = outcome.signs[operation.id] else { continue }
                 events.append(
                     .answered(
                         upstream: operation.upstream, route: operation.watchedRoute, client: operation.client, sign,
-                        sequence: operation.sequence))
+                        id: operation.id))
             }
             for operation in batch.operations {
                 let now = try? await data.operation(id: operation.id)
-                events.append(now.map { .settled(active.summary(of: $0)) } ?? .failed(sequence: operation.sequence))
+                events.append(now.map { .settled(active.summary(of: $0)) } ?? .failed(id: operation.id))
             }
             return events
         }

@@ -8,6 +8,10 @@ import RockpoolStore
 struct KeyingBody: Sendable {
     let bytes: ByteBuffer
     let digest: String
+    /// What a client of git asks.
+    var git: GitRequest?
+    /// What a client of Git LFS asks.
+    var largeFiles: LargeFileRequest?
 
     /// Recognises a write on a route where POST is a read (`cache: body`, `read: true`): a statement to a database, or a GraphQL operation that
     /// is no query.

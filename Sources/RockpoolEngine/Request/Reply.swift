@@ -31,11 +31,14 @@ struct PassedRead: Sendable {
     /// As the client has sent it.
     let received: RequestHead
     let plan: RoutePlan
-    /// The keys under which stored responses would be found.
-    let keys: [String]
     let identity: Identity
     /// True if the response is stored now; false if it is not, and the next one will not be either.
     let isStored: Bool
+
+    /// The names of fields by which the configuration tells identities apart, where they are no part of what a credential is known by.
+    var configured: [[UInt8]] {
+        plan.upstream?.identity.fieldName.flatMap { $0.plainKind == .credential ? nil : [Array($0.canonicalName.utf8)] } ?? []
+    }
 }
 
 /// A live write that was answered in the usual way: nothing about it but the write itself decided how it was treated.
@@ -58,7 +61,4 @@ struct PassedWrite: Sendable {
         for name in [upstream.idempotency.name, .contentLength] { head.fields[values: name] = [] }
         return head
     }
-
-    /// True for a write that was treated in the same way.
-    func isAlike(_ other: PassedWrite) -> Bool { plan == other.plan && identity == other.identity && unkeyed == other.unkeyed }
 }

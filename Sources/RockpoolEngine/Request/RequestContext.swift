@@ -20,6 +20,8 @@ struct RequestContext: Sendable {
     let namesUnmapped: Bool
     /// Origin and target in the form that keys use.
     private var keyPlace: CacheKey.Place
+    /// What the query of the target signs; nil if the client says by other means who it is.
+    private(set) var presigned: PresignedURL?
     /// The body and its digest if the body is part of the key.
     private var keyingBody: KeyingBody?
     /// True for a background request, for which no client waits.
@@ -42,7 +44,9 @@ struct RequestContext: Sendable {
         self.original = original ?? exchange.request
         self.namesUnmapped = namesUnmapped
         self.keyingBody = keyingBody
-        let target = searchVariance?.normalized(target: exchange.request.target) ?? exchange.request.target
+        presigned = exchange.request.fields.contains(.authorization) ? nil : PresignedURL(target: exchange.request.target)
+        let asked = presigned?.target ?? exchange.request.target
+        let target = searchVariance?.normalized(target: asked) ?? asked
         keyPlace = CacheKey.Place(origin: exchange.request.origin, target: target)
     }
 
@@ -55,10 +59,19 @@ struct RequestContext: Sendable {
     /// When a queued write must have been sent: at the time its client names, or when its signature is no longer accepted.
     var expiry: Timestamp? {
         let signed = identity.signature.isEmpty || exchange.signer != nil ? nil : SignedRequest(original)?.expiresAt
-        return [wishes.expiresAt, signed].compactMap { $0 }.min()
+        return [wishes.expiresAt, signed, presigned?.expiresAt].compactMap { $0 }.min()
     }
 
     var bodyDigest: String? { keyingBody?.digest }
+
+    /// What the key has beside method, origin and target. The copies of presigned requests are apart: without its signature their target is one
+    /// that anybody may ask for.
+    var keyBody: String { bodyDigest ?? (presigned == nil ? "" : "presigned") }
+
+    /// What a client of git asks.
+    var gitRequest: GitRequest? { keyingBody?.git }
+    /// What a client of Git LFS asks.
+    var largeFileRequest: LargeFileRequest? { keyingBody?.largeFiles }
 
     /// The body, if it is part of the key.
     var keyedBody: ByteBuffer? { keyingBody?.bytes }
@@ -86,7 +99,7 @@ struct RequestContext: Sendable {
     // MARK: keys
 
     func key(in partition: StoragePartition) -> CacheKey {
-        CacheKey(method: request.method.rawValue, at: keyPlace, identity: partition.name, body: bodyDigest ?? "")
+        CacheKey(method: request.method.rawValue, at: keyPlace, identity: partition.name, body: keyBody)
     }
 
     /// Returns the key shared by requests that one fetch may serve.
@@ -105,6 +118,7 @@ struct RequestContext: Sendable {
     /// The same request at another path of the same origin, or with another `Depth`.
     func at(_ target: String, depth: String? = nil) -> RequestContext {
         var context = self
+        context.presigned = nil
         context.exchange.request.target = target
         if let depth { context.exchange.request.fields[.depth] = depth }
         context.keyPlace = CacheKey.Place(origin: request.origin, target: target)

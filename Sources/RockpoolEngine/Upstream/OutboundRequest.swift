@@ -32,6 +32,10 @@ package struct OutboundRequest: Sendable {
     package var allowsLoopback: Bool
     /// True to open a new connection, so that a stale keep-alive connection cannot lose the response (docs/outbox.md#resend-rule).
     package var needsFreshConnection: Bool
+    /// Runs the task that sends it, if that is an event loop's; nil for the shared threads.
+    package var executor: (any TaskExecutor)?
+    /// False once the network is switched off: then it is not sent again.
+    package var isPermitted: @Sendable () -> Bool = { true }
     /// Receives interim responses.
     package var interim: @Sendable (ResponseHead) -> Void
     /// Receives the bytes that were sent and received, heads included, once at the end.

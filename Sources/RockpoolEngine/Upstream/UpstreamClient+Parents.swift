@@ -1,4 +1,5 @@
-// Reads through the gateway of the site that holds them, and the probes of gateways (docs/fleet.md#caches).
+// Reads through the gateway of the site that holds them, requests through one of several parent proxies, and the probes of both
+// (docs/fleet.md#caches, docs/reference/configuration.md#several-parents).
 import HTTPTypes
 import RockpoolCore
 
@@ -69,6 +70,45 @@ extension UpstreamClient {
         // A gateway that hangs within its answer is not alive.
         let isWhole = (try? await reply.body.collect(upTo: .kib(64))) != nil
         parents.probed(node, isAnswered: isAlive && isWhole)
+    }
+}
+
+// MARK: parent proxies
+
+extension UpstreamClient {
+    private static let probeLimits = UpstreamTimeouts(connect: .seconds(2), firstByte: .seconds(2), idle: .seconds(2))
+
+    /// Sends a request by the first of these ways that takes it; directly where there is none.
+    func send(_ request: OutboundRequest, through ways: [ParentSettings]) async throws(TransferFailure) -> OriginReply {
+        guard ways.count > 1 else { return try await origin.send(request) }
+        var request = request
+        var last = TransferFailure(kind: .unavailable, sent: .no, detail: "no parent proxy")
+        for way in ways {
+            (request.via, request.parentCredential) = (way.url, way.credential)
+            do throws(TransferFailure) {
+                return try await origin.send(request)
+            } catch {
+                guard proxies.fail(way, after: error) else { throw error }
+                last = error
+            }
+        }
+        throw last
+    }
+
+    /// Probes a parent proxy: it is up once it takes a connection, whatever it makes of the request.
+    func probe(proxy url: String) async {
+        guard !reachability.isSwitchedOff(nil), let proxy = ParentProxy(url) else { return proxies.probed(url, isAnswered: false) }
+        let place = OriginAddress(scheme: proxy.kind == .https ? .https : .http, host: proxy.address.host, port: proxy.address.port)
+        var request = OutboundRequest(
+            head: RequestHead(method: .head, origin: place, target: "/"), timeouts: Self.probeLimits, needsFreshConnection: true)
+        // Whoever has configured it may have it at any address.
+        request.isDeclared = true
+        do throws(TransferFailure) {
+            try await origin.send(request).body.abandon()
+            proxies.probed(url, isAnswered: true)
+        } catch {
+            proxies.probed(url, isAnswered: ![.refused, .connectTimeout, .dns, .unavailable, .cancelled].contains(error.kind))
+        }
     }
 }
 

@@ -24,16 +24,16 @@ extension UpstreamClient {
         if reachability.isSwitchedOff(upstream.name) { return }
         let head = RequestHead(
             method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
-        let parent = active.configuration.parent(for: upstream.origin, of: upstream)
+        let ways = proxies.ways(to: upstream.origin, of: upstream)
         var request = OutboundRequest(
-            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: parent?.url, allowsLoopback: upstream.allowsLoopback)
+            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: ways.first?.url, allowsLoopback: upstream.allowsLoopback)
         request.isDeclared = true
         // What is kept from before may be dead, and each would cost a probe its time limit.
         request.needsFreshConnection = !isReachable(upstream)
-        request.parentCredential = parent?.credential
+        request.parentCredential = ways.first?.credential
         request.spent = counting(upstream, forClient: false)
         do {
-            let answer = try await origin.send(request)
+            let answer = try await send(request, through: ways)
             // The body is read so that the connection can be reused; a long page, which is no health check, is abandoned.
             _ = try? await answer.body.collect(upTo: .kib(64))
             let verdict = ProbeVerdict.judge(

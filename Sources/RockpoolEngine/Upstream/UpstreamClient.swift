@@ -30,6 +30,8 @@ package final class UpstreamClient: Sendable {
     let traffic: Traffic
     /// The other gateways of the site.
     package let parents: SiteParents
+    /// The parent proxies.
+    package let proxies: ParentProxies
     private let viaName: String
 
     init(
@@ -38,6 +40,7 @@ package final class UpstreamClient: Sendable {
     ) {
         self.traffic = traffic
         parents = SiteParents(active: active, logger: logger, now: now)
+        proxies = ParentProxies(active: active, logger: logger, now: now)
         self.viaName = viaName
         self.origin = origin
         self.reachability = reachability
@@ -55,21 +58,22 @@ package final class UpstreamClient: Sendable {
     ///   - mayShare: True for a read that another gateway of the site may answer.
     ///   - isPaid: True if the budget has counted the request already.
     ///   - early: The answer to the same request, if it was sent already.
+    ///   - executor: runs the calling task, if that is an event loop's.
     ///   - forClient: False for requests that no client waits for.
     ///   - isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///     reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, account: ClientAccount? = nil,
-        forClient: Bool = true,
+        forClient: Bool = true, executor: (any TaskExecutor)? = nil,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (OriginReply) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
-        let parent = active.configuration.parent(for: head.origin, of: upstream)
+        let ways = proxies.ways(to: head.origin, of: upstream)
         var request = OutboundRequest(
             head: head, body: body, timeouts: StreamLimits.timeouts(upstream?.timeouts ?? UpstreamTimeouts(), for: head, route: route),
             tls: upstream?.tls ?? TLSSettings(),
-            via: parent?.url, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
+            via: ways.first?.url, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
             interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
@@ -77,8 +81,9 @@ package final class UpstreamClient: Sendable {
         // A queued write keeps these.
         for name in HTTPField.Name.keptWithWrites { request.head.fields[name] = nil }
         request.isDeclared = upstream != nil
-        request.account = account
-        request.parentCredential = parent?.credential
+        (request.account, request.executor) = (account, executor)
+        request.isPermitted = { [reachability] in !reachability.isSwitchedOff(upstream?.name) }
+        request.parentCredential = ways.first?.credential
         request.spent = counting(upstream, forClient: forClient)
         if early?.holdsWrite != true, reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         if mayShare, let reply = try await askParents(request) { return reply }
@@ -88,7 +93,7 @@ package final class UpstreamClient: Sendable {
         if !isPaid { budgets.spend(upstream, on: head, now: now()) }
         do {
             var reply: OriginReply
-            if let answer = try early?.take(for: request) { reply = answer } else { reply = try await origin.send(request) }
+            if let answer = try early?.take(for: request) { reply = answer } else { reply = try await send(request, through: ways) }
             if early?.lost != nil { reply.wire?.isRepeated = true }
             reply.request = reply.wire?.endsConnection == true ? nil : request
             // Once more at its end: an answer of a gateway from the time between may lack it.

@@ -41,7 +41,7 @@ extension WritePipeline {
         context.trace.verdict = .queued
         context.trace.record(.enqueued(operation: same.id))
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
-        events.tell(.operation(id: same.id, state: same.state))
+        events.tell(.operation(id: same.id, state: same.state, isNews: false))
         var reply = await accepted(same, form: await notifier.replies.form(for: context, isLearned: false), trace: context.trace)
         reply.head.fields[.rockpoolRepeat] = "1"
         return reply.naming(data.holder(of: same))

@@ -65,7 +65,8 @@ extension WritePipeline {
         let mayRepresent =
             [200, 201].contains(answer.head.status)
             && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
-            && (context.plan.entity?.resource != nil || context.request.method == .put)
+            && (context.plan.entity?.resource != nil || context.request.method == .put
+                || reads.responses.learning.awaitsCreate(context.request, plan: context.plan))
         guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
             mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
         else { return (answer, nil, false) }
@@ -95,6 +96,7 @@ extension WritePipeline {
         _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
     ) async -> Reply {
         let (answer, received, brokeOff) = await collected(answer, context: context)
+        reads.spaces.keep(answer.head, sentAt: sentAt, for: context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)
@@ -105,6 +107,7 @@ extension WritePipeline {
         var shown = write
         if answer.isEmpty == true { shown.answerBody = [] }
         await notifier.replies.note(shown, plan: context.plan)
+        reads.responses.learning.note(shown, plan: context.plan, partition: context.identity.partition)
         if StatusCode.leavesEffectUnknown(answer.head.status), context.plan.entity?.resource != nil {
             await liveEffects.noteUnknown(context.request, by: context.viewer)
         }

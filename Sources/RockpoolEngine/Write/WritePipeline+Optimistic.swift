@@ -13,14 +13,21 @@ extension WritePipeline {
         if await ownWrites.isDeleted(itemOf: operation, for: context) {
             return Problem(.notFound, detail: "\(context.original.path) was deleted")
         }
-        guard resource.offlineResponse == .optimistic, !context.wishes.respondsAsync else { return nil }
+        guard await isOptimistic(resource, context: context), !context.wishes.respondsAsync else { return nil }
         return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
+    }
+
+    /// True if writes of the resource are answered in the upstream's place: as declared; for a learned one, once the upstream itself has
+    /// answered such a write.
+    private func isOptimistic(_ resource: Resource, context: RequestContext) async -> Bool {
+        guard resource.learned != nil, let upstream = context.plan.upstream else { return resource.offlineResponse == .optimistic }
+        return await notifier.replies.form(for: WriteRoute(of: context.request, plan: context.plan), at: upstream.name) != nil
     }
 
     /// Returns the optimistic reply if the resource is configured for it, in the form of the API's own; nil where none can be computed, and 202 is
     /// sent instead.
     func optimisticReply(to operation: QueuedWriteDraft, context: RequestContext) async -> OptimisticReply? {
-        guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
+        guard let resource = context.plan.entity?.resource, await isOptimistic(resource, context: context) else { return nil }
         let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
         let route = WriteRoute(of: context.request, plan: context.plan)
         let form = await notifier.replies.form(for: route, at: operation.upstream)

@@ -57,7 +57,7 @@ extension WritePipeline {
         operation.conditionedOn = try await ownSequences(operation.request.fields.localETags + versions, of: operation)
         operation.takesBase = operation.action == nil && bare.buildsOnState && ownWrites.knowsState(of: context)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
-        try replaceLocalIDs(in: &draft, body: body)
+        try await replaceLocalIDs(in: &draft, body: body)
         try await replaceLocalETags(in: &draft, body: body, resource: context.plan.entity?.resource)
         let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
         if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
@@ -83,10 +83,11 @@ extension WritePipeline {
 
     /// Replaces local ids in the live request if all of them are mapped; the operation keeps its local ids until it is sent. Otherwise the
     /// write must wait for the operations that create the ids.
-    private func replaceLocalIDs(in draft: inout ReceivedWrite, body: Spool.Whole) throws {
-        guard !data.localIDs.isEmpty else { return }
+    private func replaceLocalIDs(in draft: inout ReceivedWrite, body: Spool.Whole) async throws {
+        guard !data.localIDs.isEmpty || data.isOfFleet else { return }
         let bytes = try data.content(of: body.stored).bytes()
         guard LocalIDScan.mayOccur(head: draft.head, body: bytes) else { return }
+        await data.learn(LocalIDScan.references(head: draft.head, body: bytes).map(\.id))
         do {
             let (head, replaced) = try data.localIDs.substituted(draft.head, bytes)
             draft.head = head

@@ -31,6 +31,12 @@ extension WritePipeline {
             let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
             return refuse(Problem(.badRequest, detail: detail), context: &context)
         }
+        if case .no(let reason) = context.permission {
+            let failure = TransferFailure.notTried(reason, upstreams.lastFailure(upstream))
+            if let asked = await reads.storedReplies.challenge(of: reads.spaces, after: failure, to: &context) { return asked }
+            let since = upstreams.reachability.machine(of: upstream.name)?.since
+            if let problem = context.shortWait(awaySince: since ?? now(), now: now()) { return refuse(problem, context: &context) }
+        }
         do {
             switch try await Spool.read(
                 context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),
@@ -392,6 +398,12 @@ extension LearnedReplies {
         var learned: Int?
         if isLearned, !respondsAsync, let upstream = plan.upstream {
             learned = await status(for: WriteRoute(of: context.original, plan: plan), at: upstream.name)
+            if learned == nil, plan.entity?.resource?.learned != nil {
+                // What was answered before the resource was learned.
+                var before = plan
+                before.entity = nil
+                learned = await status(for: WriteRoute(of: context.original, plan: before), at: upstream.name)
+            }
         }
         return QueuedReply(
             to: context.original, route: route, resource: plan.entity?.resource, isOfFile: isOfFile, learned: learned)

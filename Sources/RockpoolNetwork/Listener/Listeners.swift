@@ -53,14 +53,15 @@ package final class Listeners: Sendable {
     ///
     /// - Parameters:
     ///   - contexts: the certificates of tunnels that are decrypted.
+    ///   - origin: the engine's, whose connections exchanges without a pipeline use too; nil if it has none.
     ///   - viaName: the name in `Via`, unique per instance.
     ///   - inherited: sockets opened by a service manager; they take precedence over the configured addresses.
     ///   - descriptors: may reduce the number of connections below the configured limit.
     ///   - clients: asks the system who is behind connections of this machine.
     /// - Throws: `ListenFailure` with the address that could not be bound.
     package static func open(
-        configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
-        viaName: String, inherited: InheritedSockets = InheritedSockets(),
+        configuration: Configuration, engine: Engine, contexts: LeafContexts, origin: LoopOrigin? = nil,
+        addresses: AddressPolicy, ownPorts: OwnPorts, viaName: String, inherited: InheritedSockets = InheritedSockets(),
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger,
         clients: @escaping ClientLookup.Finder = { SocketOwners.clients(of: $0) }
     ) async throws -> Listeners {
@@ -77,7 +78,7 @@ package final class Listeners: Sendable {
             limit: connectionLimit, sourceLimit: limits.connectionsPerAddress, rest: resting, shares: shares, find: clients)
         let dialer = TunnelDialer(
             engine: engine, resolver: AddressResolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
-        let relays = RelayPools(resolver: dialer.resolver)
+        let relays = origin?.pools ?? RelayPools(resolver: dialer.resolver)
         engine.upstreams.onSwitchedOff { [tunnels = dialer.tunnels] origin in
             tunnels.end(to: origin)
             relays.end(to: origin)

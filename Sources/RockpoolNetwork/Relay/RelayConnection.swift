@@ -20,11 +20,13 @@ final class RelayConnection: ChannelInboundHandler {
     /// True if the connection broke, so that its end is not the end of a body.
     private var isBroken = false
     private var isReadPending = false
+    private var unread: UnreadBytes?
 
     init(to destination: RelayDestination, in pool: RelayPool) { (self.destination, self.pool) = (destination, pool) }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        unread = try? context.pipeline.syncOperations.handler(type: UnreadBytes.self)
         if destination.origin.scheme == .http { beginReady() }
         context.read()
     }
@@ -39,6 +41,13 @@ final class RelayConnection: ChannelInboundHandler {
     // MARK: exchange
 
     var isOpen: Bool { context?.channel.isActive ?? false }
+
+    /// True if the connection is open and nothing has arrived on it that was not read: bytes between two requests answer neither (RFC 9112 §6.3),
+    /// and the loop may not have seen them yet.
+    var isQuiet: Bool {
+        guard let context, context.channel.isActive else { return false }
+        return unread?.areNone(on: context.channel) ?? false
+    }
 
     /// Sends a request whose response `exchange` takes.
     func send(_ request: ByteBuffer, for exchange: RelayedExchange) {
@@ -76,7 +85,7 @@ final class RelayConnection: ChannelInboundHandler {
 
     /// Closes the connection, on which the origin was silent: it may serve another one instead.
     func closeSilent() {
-        pool?.pause(destination)
+        pool?.noteSilent(destination)
         close()
     }
 

@@ -16,7 +16,8 @@ final class RelayPool {
     private static let idleLimit = TimeAmount.seconds(15)
     /// The longest time after a failed attempt during which no other is made; the first is a second.
     private static let longestPause = TimeAmount.seconds(64)
-    /// The time for which an origin is not trusted to keep a connection that it has not announced to close, after it has closed one.
+    /// The time for which an origin is not trusted to keep a connection that it has not announced to close, after it has closed one; nor to serve
+    /// several, after it was silent on one.
     private static let distrust = TimeAmount.minutes(5)
     private static let sweep = TimeAmount.milliseconds(250)
 
@@ -27,6 +28,10 @@ final class RelayPool {
         var count = 0
         var opensFrom = NIODeadline.uptimeNanoseconds(0)
         var pause = TimeAmount.seconds(1)
+        /// True if its origin has kept a connection open after a response.
+        var isKept = false
+        /// Before this, it does not count that it has: it was silent on one.
+        var servesSeveralFrom = NIODeadline.uptimeNanoseconds(0)
         /// Before this, no connection is used again for what must not be sent twice.
         var keptFrom = NIODeadline.uptimeNanoseconds(0)
     }
@@ -52,16 +57,38 @@ final class RelayPool {
     ///   - timeout: the time to open one; nil to open none.
     func take(to destination: RelayDestination, idleAtMost quiet: TimeSpan? = nil, timeout: TimeSpan?) -> RelayConnection? {
         if quiet != nil, let place = places[destination], place.keptFrom > .now() { return nil }
-        if let last = places[destination]?.idle.last,
+        while let last = places[destination]?.idle.last,
             quiet.map({ NIODeadline.now() - last.idleSince <= .milliseconds($0.milliseconds) }) ?? true
         {
-            return places[destination]?.idle.popLast()
+            places[destination]?.idle.removeLast()
+            if last.isQuiet { return last }
+            last.close()
         }
         guard let timeout else { return nil }
         // Those that have been idle for too long make room.
         if let place = places[destination], place.count >= Self.originLimit { place.idle.first?.close() }
         open(destination, timeout: timeout)
         return nil
+    }
+
+    /// Takes an idle connection; nil if there is none. Opens one for the next request only if the origin is known to keep connections.
+    /// - Parameter timeout: the time to open one.
+    func take(to destination: RelayDestination, ifKeptWithin timeout: TimeSpan) -> RelayConnection? {
+        take(to: destination, timeout: places[destination]?.isKept == true ? timeout : nil)
+    }
+
+    /// Notes that an origin has kept a connection open after a response.
+    func noteKept(_ destination: RelayDestination) {
+        guard places.count < Self.limit || places[destination] != nil else { return }
+        var place = places[destination] ?? Place()
+        place.isKept = place.servesSeveralFrom <= .now()
+        places[destination] = place
+    }
+
+    /// Notes that an origin was silent on a connection: it may serve one at a time, and that is libcurl's.
+    func noteSilent(_ destination: RelayDestination) {
+        pause(destination)
+        places[destination]?.servesSeveralFrom = .now() + Self.distrust
     }
 
     /// - Parameter isUsed: true if it has carried an exchange.
@@ -102,12 +129,17 @@ final class RelayPool {
     func pause(_ destination: RelayDestination) {
         let pause = places[destination]?.pause ?? .seconds(1)
         places[destination]?.opensFrom = .now() + pause
+        places[destination]?.isKept = false
         places[destination]?.pause = min(pause * 2, Self.longestPause)
     }
 
     private func close(_ destination: RelayDestination) {
         places[destination]?.count -= 1
-        if let place = places[destination], place.count == 0, max(place.opensFrom, place.keptFrom) <= .now() { places[destination] = nil }
+        if let place = places[destination], place.count == 0, !place.isKept,
+            max(place.opensFrom, place.keptFrom, place.servesSeveralFrom) <= .now()
+        {
+            places[destination] = nil
+        }
         if all.isEmpty, opening == 0 {
             sweeping?.cancel()
             sweeping = nil
@@ -125,17 +157,19 @@ final class RelayPool {
         let (loop, origin) = (loop, destination.origin)
         let addresses = resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop)
         contexts.context(for: destination, on: loop).and(addresses).flatMap { context, addresses in
-            guard let address = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
-            return ClientBootstrap(group: loop)
-                .channelOption(.autoRead, value: false)
-                .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        if let context { try channel.speakTLS(with: origin.host, context: context) }
+            addresses[...].firstConnected(on: loop) { address in
+                ClientBootstrap(group: loop)
+                    .channelOption(.autoRead, value: false)
+                    .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try channel.pipeline.syncOperations.addHandler(UnreadBytes())
+                            if let context { try channel.speakTLS(with: origin.host, context: context) }
+                        }
                     }
-                }
-                .connectTimeout(.milliseconds(timeout.milliseconds))
-                .connect(to: address)
+                    .connectTimeout(.milliseconds(timeout.milliseconds))
+                    .connect(to: address)
+            }
         }.assumeIsolated().whenComplete { [weak self] in self?.opened($0, to: destination) }
     }
 

@@ -14,7 +14,7 @@ protocol RelayClient: AnyObject {
     /// The reply is complete; or it has broken off, and the connection with it.
     func relayEnded(isComplete: Bool)
     /// The request goes to its pipeline, with its response if there is one. No final response was sent to the client.
-    func handOver(_ early: EarlyAnswer)
+    func handOver(_ outcome: RelayOutcome)
     /// Sends a 1xx response on to the client.
     func sendInterim(_ head: ResponseHead)
 }
@@ -33,10 +33,11 @@ final class RelayedExchange {
         case ended
     }
 
-    private let relay: Relay
+    let relay: Relay
     private let connection: RelayConnection
     private weak var client: (any RelayClient)?
-    private let relays: Relays
+    /// Nil for a read that its pipeline sends.
+    private let relays: Relays?
     private let executor: LoopExecutor
     private let began = ContinuousClock.now
     private var phase: Phase
@@ -61,7 +62,7 @@ final class RelayedExchange {
     /// True if the reader has delayed the body.
     private var wasDelayed = false
 
-    init(_ relay: Relay, on connection: RelayConnection, for client: any RelayClient, relays: Relays, executor: LoopExecutor) {
+    init(_ relay: Relay, on connection: RelayConnection, for client: any RelayClient, relays: Relays?, executor: LoopExecutor) {
         (self.relay, self.connection, self.client, self.relays, self.executor) = (relay, connection, client, relays, executor)
         phase = .head(relay.templates)
         idleLimit = relay.basis.request.timeouts.idle
@@ -84,7 +85,7 @@ final class RelayedExchange {
         }
         lastProgress = .now()
         phase = .head(relay.templates)
-        if connection.isOpen { connection.send(relay.bytes, for: self) } else { handOver(EarlyAnswer(to: relay, result: nil)) }
+        if connection.isOpen { connection.send(relay.bytes, for: self) } else { handOver(RelayOutcome(nil)) }
     }
 
     // MARK: the connection's events
@@ -123,11 +124,12 @@ final class RelayedExchange {
 
     /// The connection was closed before a response. Whatever may be sent twice is sent again.
     private func lost() {
-        guard let write = relay.write else { return handOver(EarlyAnswer(to: relay, result: nil)) }
+        spend()
+        guard let write = relay.write else { return handOver(RelayOutcome(nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
-        if write.isRepeatable { return handOver(EarlyAnswer(to: relay, result: nil, lost: failure)) }
+        if write.isRepeatable { return handOver(RelayOutcome(nil, lost: failure)) }
         connection.noteLost()
-        handOver(EarlyAnswer(to: relay, result: .failure(failure)))
+        handOver(RelayOutcome(.failure(failure)))
     }
 
     /// Ends the exchange if its upstream has been silent for too long.
@@ -138,7 +140,8 @@ final class RelayedExchange {
             let failure = TransferFailure(
                 kind: .firstByteTimeout, sent: .yes, detail: "no response within \(relay.basis.request.timeouts.firstByte)")
             connection.closeSilent()
-            handOver(EarlyAnswer(to: relay, result: .failure(failure)))
+            spend()
+            handOver(RelayOutcome(.failure(failure)))
         case .relaying(let template) where silence > idleLimit:
             connection.close()
             end(template, error: "connection_read_timeout")
@@ -191,9 +194,13 @@ final class RelayedExchange {
         if !isIncomplete || pending.readableBytes > Int(ResponseHeads.headLimit.bytes) { parse() }
     }
 
-    /// Stores the response to a first read. False if the read pipeline has to.
+    /// Ends the fetch of a read, or starts to store its response. False if the read pipeline has to.
     private func isKept(_ match: RelayTemplate.Match, of template: RelayTemplate) -> Bool {
-        guard let first = relay.first else { return true }
+        guard template.use == .store else {
+            relay.first?.pass()
+            return true
+        }
+        guard let first = relay.first else { return false }
         // A body that arrives later is stored while it is relayed, which the pipeline does.
         guard let length = match.length, pending.readableBytes == match.headLength + Int(length),
             let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length)),
@@ -227,7 +234,7 @@ final class RelayedExchange {
     }
 
     private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {
-        relays.answered(relay)
+        relays?.answered(relay)
         phase = .relaying(template)
         body = RelayBody(length: template.isBodiless ? 0 : match.length, isChunked: match.length == nil && !template.isBodiless)
         closes = match.closes
@@ -240,7 +247,7 @@ final class RelayedExchange {
             switch part {
             case .lines(let lines): head.writeBytes(lines)
             case .passed(let place): head.writeImmutableBuffer(line(at: match.passed[place]))
-            case .date: head.writeString("Date: \(relays.date)\r\n")
+            case .date: if let relays { head.writeString("Date: \(relays.date)\r\n") }
             }
         }
         pending.moveReaderIndex(forwardBy: match.headLength)
@@ -298,16 +305,16 @@ final class RelayedExchange {
     }
 
     private func record(_ template: RelayTemplate, error: String?) {
-        relays.ended(
+        relays?.ended(
             relay, by: template, fields: passed, received: received, began: began, head: headAfter,
             end: ReplyEnd(bytes: bodyBytes, error: error))
     }
 
     // MARK: the pipeline's
 
-    private func handOver(_ early: EarlyAnswer) {
+    private func handOver(_ outcome: RelayOutcome) {
         if case .head = phase { phase = .ended }
-        client?.handOver(early)
+        client?.handOver(outcome)
     }
 
     /// Parses the lines of a head that is not a usual one, or of the first.
@@ -331,21 +338,24 @@ final class RelayedExchange {
             }
         } catch {
             connection.close()
+            spend()
             let failure = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
-            handOver(EarlyAnswer(to: relay, result: .failure(failure)))
+            handOver(RelayOutcome(.failure(failure)))
         }
     }
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
-        let pipe = BodyPipe()
+        // The account of a rule is that of the client that it was learned from.
+        let account = relays == nil ? relay.basis.request.account : nil
+        let pipe = BodyPipe(budget: account?.memory ?? .own)
         answeredAt = .now
         if StreamLimits.isStream(head) { idleLimit = relay.basis.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
         // Whatever a connection's field says but the usual: the connection is not used again.
         closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || head.endsConnection
-        let reply = OriginReply(
-            head: head, length: length, body: pipe,
-            wire: WireEvidence(bytesSent: Int64(relay.bytes.readableBytes), isFreshConnection: false))
+        var wire = WireEvidence(bytesSent: Int64(relay.bytes.readableBytes), isFreshConnection: false)
+        wire.endsConnection = closes || body.endsWithConnection
+        let reply = OriginReply(head: head, length: length, body: pipe, wire: wire)
         phase = .handedOver(pipe)
         let loop = executor.loop
         let me = NIOLoopBound(self, eventLoop: loop)
@@ -353,7 +363,7 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         feed(&rest, to: pipe)
-        handOver(EarlyAnswer(to: relay, head: rawHead, result: .success(reply)))
+        handOver(RelayOutcome(.success(reply), head: rawHead))
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {
@@ -398,6 +408,9 @@ final class RelayedExchange {
     /// Ends the transfer, whose reply is another's.
     private func finish() {
         phase = .ended
-        relay.basis.request.spent(Int64(relay.bytes.readableBytes), received)
+        spend()
     }
+
+    /// Counts the bytes that were sent and received.
+    private func spend() { relay.basis.request.spent(Int64(relay.bytes.readableBytes), received) }
 }

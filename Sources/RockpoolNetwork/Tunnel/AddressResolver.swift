@@ -43,6 +43,19 @@ struct AddressResolver: Sendable {
     }
 }
 
+extension ArraySlice<SocketAddress> {
+    /// Returns the first successful attempt, one after the other; the last failure when all fail.
+    func firstConnected(
+        on loop: any EventLoop, attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
+    ) -> EventLoopFuture<any Channel> {
+        guard let first else { return loop.makeFailedFuture(ChannelError.connectPending) }
+        let rest = dropFirst()
+        return attempt(first).flatMapError { error in
+            rest.isEmpty ? loop.makeFailedFuture(error) : rest.firstConnected(on: loop, attempt: attempt)
+        }
+    }
+}
+
 /// Lookups of names by the system, each on a thread of its own, so that names that hang delay neither others nor files and certificates.
 /// Who asks for a name that is being looked up waits for the same answer.
 final class NameLookups: Sendable {

@@ -97,22 +97,33 @@ struct TunnelDialer: Sendable {
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         let upstream = engine.upstream(for: origin)
-        if let settings = engine.configuration.parent(for: origin, of: upstream), let parent = ParentProxy(settings.url) {
+        let ways = engine.upstreams.proxies.ways(to: origin, of: upstream)
+        if !ways.isEmpty {
             if upstream == nil, let refusal = resolver.addresses.refusal(ofTarget: origin.host, loopbackAllowed: isLocalClient) {
                 return loop.makeFailedFuture(TransferFailure(kind: .denied, sent: .no, detail: refusal))
             }
-            let credential = settings.credential
-            if let credential, [.negotiate, .ntlm].contains(credential.auth) {
-                let negotiated = NegotiatedTunnel(parent: parent, credential: credential, host: origin.host, port: origin.port)
-                return negotiated.open(within: connectTimeout, on: loop).flatMap { socket in
-                    Self.bootstrap(on: loop, initialize: initialize).withConnectedSocket(socket)
-                }
-            }
-            return dial(origin, through: parent, credential: credential, client: client, on: loop, initialize: initialize)
+            return dial(origin, throughOneOf: ways[...], client: client, on: loop, initialize: initialize)
         }
         let isAllowed = upstream != nil || isLocalClient
         return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, for: client, on: loop).flatMap { addresses in
-            firstOf(addresses[...], on: loop) { open($0, on: loop, initialize: initialize) }
+            addresses[...].firstConnected(on: loop) { open($0, on: loop, initialize: initialize) }
+        }
+    }
+
+    /// Dials through the first of these parent proxies that takes it; fails with the failure of the last one tried.
+    private func dial(
+        _ origin: OriginAddress, throughOneOf ways: ArraySlice<ParentSettings>, client: ClientID?, on loop: any EventLoop,
+        initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> EventLoopFuture<any Channel> {
+        guard let way = ways.first, let parent = ParentProxy(way.url) else {
+            return loop.makeFailedFuture(TransferFailure(kind: .unavailable, sent: .no, detail: "no parent proxy"))
+        }
+        let rest = ways.dropFirst()
+        let dialed = dial(origin, through: parent, credential: way.credential, client: client, on: loop, initialize: initialize)
+        return dialed.flatMapError { error in
+            let mayGoOn = engine.upstreams.proxies.fail(way, after: TransferFailure(connecting: error))
+            guard mayGoOn, !rest.isEmpty else { return loop.makeFailedFuture(error) }
+            return dial(origin, throughOneOf: rest, client: client, on: loop, initialize: initialize)
         }
     }
 
@@ -122,6 +133,12 @@ struct TunnelDialer: Sendable {
         _ origin: OriginAddress, through parent: ParentProxy, credential: ParentCredential?, client: ClientID?, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
+        if let credential, [.negotiate, .ntlm].contains(credential.auth) {
+            let negotiated = NegotiatedTunnel(parent: parent, credential: credential, host: origin.host, port: origin.port)
+            return negotiated.open(within: connectTimeout, on: loop).flatMap { socket in
+                Self.bootstrap(on: loop, initialize: initialize).withConnectedSocket(socket)
+            }
+        }
         let target: EventLoopFuture<String> =
             parent.kind != .socks5
             ? loop.makeSucceededFuture(origin.host)
@@ -145,7 +162,7 @@ struct TunnelDialer: Sendable {
         let context: EventLoopFuture<NIOSSLContext?> =
             parent.kind == .https ? TLSSettings().clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
         return context.flatMap { context in
-            firstOf(addresses[...], on: loop) { address in
+            addresses[...].firstConnected(on: loop) { address in
                 // One promise per attempt: the failure of one address does not decide the next one.
                 let stands = loop.makePromise(of: Void.self)
                 let opened = open(address, on: loop) { channel in
@@ -164,18 +181,6 @@ struct TunnelDialer: Sendable {
                     }
                 }
             }
-        }
-    }
-
-    /// Returns the first successful attempt, one after the other; the last failure when all fail.
-    private func firstOf(
-        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
-        attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
-    ) -> EventLoopFuture<any Channel> {
-        guard let first = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
-        let rest = addresses.dropFirst()
-        return attempt(first).flatMapError { error in
-            rest.isEmpty ? loop.makeFailedFuture(error) : firstOf(rest, on: loop, attempt: attempt)
         }
     }
 

@@ -19,10 +19,11 @@ extension CacheStore {
 
     /// Keeps a reply while its entry is in memory, unless the data it was made from has changed since `moment`.
     /// - Parameters:
+    ///   - reader: the client that it was chosen for.
     ///   - sibling: the other key considered when this entry was chosen.
     ///   - credential: the name of the request's credential; nil without one.
-    package func keep(_ reply: FastPathReply, sibling: CacheKey, credential: String?, since moment: UInt64) {
-        memory.keep(reply, sibling: sibling, credential: credential, since: moment)
+    package func keep(_ reply: FastPathReply, for reader: HotReader, sibling: CacheKey, credential: String?, since moment: UInt64) {
+        memory.keep(reply, for: reader, sibling: sibling, credential: credential, since: moment)
     }
 
     /// Keeps the message of a hot reply and records a use of its entry. This happens at most a few times a second, however often the

@@ -1,6 +1,7 @@
 // Storing a response: reserve space, write the bytes, then the row (docs/storage.md#ledger, docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
+import Logging
 package import RockpoolCore
 import Synchronization
 
@@ -105,7 +106,17 @@ extension CacheStore {
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0, keyHash: hash)
         // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
-        let pins = try isNew ? [] : isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
+        let pins: [Bool]
+        var uses = CacheSchema.unread
+        if isNew {
+            pins = []
+        } else if isPart {
+            pins = [try removeParts(supersededBy: row, in: db)]
+        } else {
+            let removed = try removeVariant(in: db, of: row)
+            pins = removed.map(\.isPinned)
+            if let most = removed.map(\.uses).max() { uses = max(uses, most).addedClamped(1) }
+        }
         let wasPinned = pins.contains(true)
         if let spool = body.spool {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, in: db)
@@ -116,8 +127,8 @@ extension CacheStore {
         }
         let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
-        let isKnown = counters.withLock { $0.evictedKeys.take(key.text) } || !isPart && !pins.isEmpty
-        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, isOnProbation: !isKnown)
+        if counters.withLock({ $0.evictedKeys.take(key.text) }) { uses = max(uses, CacheSchema.unread + 1) }
+        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, uses: uses)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
         let removesVariants = try !isNew && boundVariants(in: db, of: key)
         if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }
@@ -143,11 +154,17 @@ extension CacheStore {
     }
 
     /// Removes the stored entries of the variant, whole or in parts.
-    /// - Returns: for each removed entry, whether it was pinned.
-    private func removeVariant(in db: Database, of row: EntryRow) throws -> [Bool] {
-        let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
+    /// - Returns: for each removed entry, whether it was pinned, and its `uses`.
+    private func removeVariant(in db: Database, of row: EntryRow) throws -> [(isPinned: Bool, uses: Int64)] {
+        let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned, uses, id")
         let variant = Vary.variantKey(row.response.requestFields)
-        return try Bool.fetchAll(statement, arguments: [row.keyHash, variant])
+        return try Row.fetchAll(statement, arguments: [row.keyHash, variant]).map { row in
+            var columns = RowReader(row)
+            let (isPinned, uses): (Bool, Int64) = (try columns.next(), try columns.next())
+            let id: Int64 = try columns.next()
+            // Some uses are not written back yet.
+            return (isPinned, uses.addedClamped(recency.withLock { $0.removeValue(forKey: id)?.count } ?? 0))
+        }
     }
 
     /// Removes the least used variants and parts of a key that has too many. Three quarters are for those that were used since they were
@@ -173,28 +190,88 @@ extension CacheStore {
     }
 
     /// Replaces the stored response by a revalidated one; the body stays (RFC 9111 §3.2). An entry invalidated since the revalidation was
-    /// sent stays invalidated.
+    /// sent stays invalidated. An entry in memory is replaced there, and its row is written later, with others; if that fails, the row states
+    /// the earlier response, which is validated again.
     /// - Parameter groups: names of its cache groups; nil keeps the present ones.
     /// - Throws: `DatabaseError`.
     package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
-        let weight = .kib(4) * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
-        try await queue.commit(weight: weight) { db in
-            let origin = Self.origin(of: entry.key.url)
-            let known =
-                try groups
-                ?? String.fetchAll(
-                    try db.cachedStatement(sql: "SELECT name FROM entry_group WHERE entry = ?"), arguments: [entry.id])
-            var response = response
-            if self.wasInvalidated(entry.key, groups: known, since: response.requestTime) { response.isInvalidated = true }
-            let path = Self.path(of: entry.key.url)
-            self.invalidations.noteStored(path)
-            if let at = self.invalidations.ownWrite(to: path, since: response.requestTime, isNearby: entry.key.isOfGet) {
-                response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
+        if let groups, mayWriteLater(entry) {
+            // Read first: what is invalidated after it was looked for is seen by its removal from memory.
+            let epoch = memory.epoch(of: entry.key)
+            let response = marked(response, of: entry.key, groups: groups)
+            if memory.replace(entry, by: response, epoch: epoch) {
+                return writeLater(Freshening(entry: entry, response: response, groups: groups))
             }
-            guard try self.update(in: db, entry.id, to: response), let groups else { return }
-            try self.setGroups(groups, of: entry.id, origin: origin, in: db)
+        }
+        let freshening = Freshening(entry: entry, response: response, groups: groups)
+        try await queue.commit(weight: freshening.weight) { db in
+            // What waits for the same row is older.
+            _ = self.freshenings.withLock { $0.removeValue(forKey: entry.id) }
+            _ = try self.write(freshening, in: db)
         }
         memory.remove([entry.key.text])
+    }
+
+    /// A revalidated response whose row is to be written.
+    struct Freshening: Sendable {
+        /// Maximum number of those that wait; beyond it each is awaited.
+        static let limit = 1024
+
+        let entry: CacheEntry
+        let response: StoredResponse
+        let groups: [String]?
+
+        fileprivate var weight: Int64 { .kib(4) * Int64(1 + min(groups?.count ?? 0, CacheStore.groupLimit)) }
+    }
+
+    private func mayWriteLater(_ entry: CacheEntry) -> Bool {
+        freshenings.withLock { $0.count < Freshening.limit || $0[entry.id] != nil }
+    }
+
+    /// Writes the row of an entry together with others; of several responses to one entry the last one.
+    private func writeLater(_ freshening: Freshening) {
+        let id = freshening.entry.id
+        let isWaiting = freshenings.withLock { $0.updateValue(freshening, forKey: id) != nil }
+        guard !isWaiting else { return }
+        queue.submit(weight: freshening.weight, mayLinger: true) { db in
+            guard let last = self.freshenings.withLock({ $0.removeValue(forKey: id) }) else { return true }
+            return try self.write(last, in: db) == last.response
+        } answer: { [self] result in
+            switch result {
+            case .success(true): break
+            // It was invalidated after it was replaced in memory.
+            case .success(false): memory.remove([freshening.entry.key.text])
+            case .failure(let error):
+                // It may not have run: then the next one is to be written anew.
+                _ = freshenings.withLock { $0.removeValue(forKey: id) }
+                logger.warning("a validated copy was not written", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// - Returns: the response as it is written.
+    private func write(_ freshening: Freshening, in db: Database) throws -> StoredResponse {
+        let (id, key) = (freshening.entry.id, freshening.entry.key)
+        let known =
+            try freshening.groups
+            ?? String.fetchAll(try db.cachedStatement(sql: "SELECT name FROM entry_group WHERE entry = ?"), arguments: [id])
+        let response = marked(freshening.response, of: key, groups: known)
+        if try update(in: db, id, to: response), let groups = freshening.groups {
+            try setGroups(groups, of: id, origin: Self.origin(of: key.url), in: db)
+        }
+        return response
+    }
+
+    /// The response with the marks of what has happened to its URL since it was asked for.
+    private func marked(_ response: StoredResponse, of key: CacheKey, groups: [String]) -> StoredResponse {
+        var response = response
+        if wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+        let path = Self.path(of: key.url)
+        invalidations.noteStored(path)
+        if let at = invalidations.ownWrite(to: path, since: response.requestTime, isNearby: key.isOfGet) {
+            response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
+        }
+        return response
     }
 
     /// - Returns: true if the entry still exists.

@@ -57,7 +57,9 @@ package final class CacheStore: Sendable {
     /// What upstreams permit to pages of other origins, by upstream, origin and group of paths.
     let originGrants: SearchRules
     let lanes: FileLanes
-    let recency = Mutex<[Int64: Int64]>([:])
+    /// Revalidated responses whose rows are to be written, by their entries.
+    let freshenings = Mutex<[Int64: Freshening]>([:])
+    let recency = Mutex<[Int64: Uses]>([:])
     let counters: Mutex<Counters>
     /// Removes bodies without a row after an unclean stop.
     let sweep = Mutex<Task<Void, Never>?>(nil)
@@ -213,15 +215,23 @@ package final class CacheStore: Sendable {
         lock.release()
     }
 
-    /// Number of uses that are written back together.
+    /// Uses of one entry that are not written to its row yet.
+    struct Uses: Hashable, Sendable {
+        /// The time of the last one, in milliseconds.
+        var at: Int64 = 0
+        var count: Int64 = 0
+
+        mutating func add(at moment: Int64) { (at, count) = (moment, count + 1) }
+    }
+
+    /// Number of entries whose uses are written back together.
     private static let recencyCount = 8192
 
     /// Records that an entry was served. Kept in memory and written back in batches, never for a single read.
     package func use(_ entry: CacheEntry) {
-        // A use within the millisecond of storing is a use.
-        let now = max(clock().milliseconds, entry.storedAt.milliseconds + 1)
+        let now = clock().milliseconds
         let isDue = recency.withLock { recency in
-            recency[entry.id] = now
+            recency[entry.id, default: Uses()].add(at: now)
             return recency.count == Self.recencyCount
         }
         if isDue { Task { try? await writeBackRecency() } }

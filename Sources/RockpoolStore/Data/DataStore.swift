@@ -153,7 +153,7 @@ package final class DataStore: Sendable {
         database.sealing.use(seal)
         (liveWrites, liveFile) = (LiveWriteMarks(directory: directory), LiveWriteFile(directory: directory))
         replica = try Self.replica(
-            for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            for: outbox, of: database.pool, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight, partner: replica, place: place) { [rare] db in
             rare.committed()
             footprint.measure(in: db)

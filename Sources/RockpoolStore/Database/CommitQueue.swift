@@ -1,5 +1,6 @@
 // Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
 import Dispatch
+import FoundationEssentials
 import GRDB
 import Glibc
 import RockpoolCore
@@ -17,6 +18,8 @@ final class CommitQueue: Sendable {
 
     private struct Job: Sendable {
         let scope: CommitScope
+        /// The name of a body in a file that the job adds.
+        let body: Data?
         let isRepeatable: Bool
         /// True if the job may be held for others.
         let mayLinger: Bool
@@ -90,26 +93,30 @@ final class CommitQueue: Sendable {
     /// - Parameters:
     ///   - weight: approximate bytes that `body` writes.
     ///   - scope: the databases that must take part. `body` may run twice, the first time without an effect.
+    ///   - blob: the name of a body in a file that `body` adds; a partner may have it ahead of the transaction.
     ///   - isRepeatable: true if `body` changes nothing but the database, so that it may be rolled back and run again.
     ///   - mayLinger: true if nobody waits for the end, so that the job may be held for a few milliseconds.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false, mayLinger: Bool = false,
-        _ body: @escaping @Sendable (Database) throws -> T
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, adding blob: Data? = nil, isRepeatable: Bool = false,
+        mayLinger: Bool = false, _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            submit(weight: weight, scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger, body) { continuation.resume(with: $0) }
+            submit(weight: weight, scope: scope, adding: blob, isRepeatable: isRepeatable, mayLinger: mayLinger, body) {
+                continuation.resume(with: $0)
+            }
         }
     }
 
     /// Runs `body` as `commit` does, for callers without a task.
     /// - Parameter answer: called once with the result of `commit`, on the writer's thread, or before this returns if the queue is closed.
     func submit<T: Sendable>(
-        weight: Int64 = .kib(4), scope: CommitScope = .shared, isRepeatable: Bool = false, mayLinger: Bool = false,
-        _ body: @escaping @Sendable (Database) throws -> T, answer: @escaping @Sendable (Result<T, any Error>) -> Void
+        weight: Int64 = .kib(4), scope: CommitScope = .shared, adding blob: Data? = nil, isRepeatable: Bool = false,
+        mayLinger: Bool = false, _ body: @escaping @Sendable (Database) throws -> T,
+        answer: @escaping @Sendable (Result<T, any Error>) -> Void
     ) {
         let job = Job(
-            scope: scope, isRepeatable: isRepeatable, mayLinger: mayLinger,
+            scope: scope, body: blob, isRepeatable: isRepeatable, mayLinger: mayLinger,
             run: { db, isAlone in
                 let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
                 return (result.failure, { failure in answer(Self.answer(own: result, group: failure)) })
@@ -255,12 +262,14 @@ final class CommitQueue: Sendable {
     /// Commits a group in both databases, the partner's first.
     private func commit(_ group: ArraySlice<Job>, with partner: any CommitPartner, on db: Database) -> Outcome {
         var (answers, failure): ([Answer], (any Error)?) = ([], nil)
-        var mayRun = true
+        var (mayRun, isPrepared) = (true, false)
         do {
             try db.beginTransaction(.immediate)
-            mayRun = try partner.begin(in: db, isReading: group.allSatisfy { [.feed, .own].contains($0.scope) })
+            mayRun = try partner.begin(
+                in: db, isReading: group.allSatisfy { [.feed, .own].contains($0.scope) }, bodies: group.compactMap(\.body))
             if mayRun { answers = try run(group, in: db) }
             try partner.prepare(in: db)
+            isPrepared = true
             try db.commit()
         } catch {
             partner.abandon()
@@ -269,10 +278,11 @@ final class CommitQueue: Sendable {
                 if !absence.isUnknown { return .absent(absence) }
                 failure = absence.error
             } else if let refusal = error as? PartnerRefusal {
+                if !mayRun, (try? partner.bringLess(after: refusal, in: db)) != nil { return .unasked }
                 if group.count > 1 { return .refused }
                 failure = refusal.error
             } else {
-                failure = error
+                failure = isPrepared ? partner.isHalfCommitted(by: error) : error
             }
         }
         // Before others learn of it: what they read then is not taken for older.
@@ -282,7 +292,7 @@ final class CommitQueue: Sendable {
             endTurn(on: db)
             return .unasked
         }
-        finish(group, answers: answers, failure: failure, on: db)
+        finish(group, answers: answers, failure: failure ?? place?.confirm().map(partner.isHalfCommitted), on: db)
         return .answered
     }
 

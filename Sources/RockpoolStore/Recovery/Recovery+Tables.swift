@@ -137,7 +137,11 @@ extension Recovery {
                 let key = name == "op" ? "seq" : "n"
                 guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", arguments: [name]) == true
                 else { continue }
-                let last = try max(Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0, name == "op" ? highest(in: db) : 0)
+                // What a node of a fleet keeps alone has numbers beyond those that are counted.
+                let counted = "SELECT max(\(key)) FROM \(name) WHERE \(key) < \(HeldOperations.first)"
+                let attempted = "SELECT max(seq) FROM attempt WHERE seq < \(HeldOperations.first)"
+                let last = try max(
+                    Int64.fetchOne(db, sql: counted) ?? 0, name == "op" ? Int64.fetchOne(db, sql: attempted) ?? 0 : 0)
                 // The number of rows after the last readable one is unknown, so a margin is added.
                 let value = known.map { max($0, last) } ?? last + 100_000
                 try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [name])

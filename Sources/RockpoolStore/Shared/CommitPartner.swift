@@ -1,4 +1,5 @@
 // The other database of a transaction, which commits first (docs/fleet.md#transactions).
+import FoundationEssentials
 import GRDB
 
 /// The databases that a job needs.
@@ -16,14 +17,21 @@ package enum CommitScope: Sendable {
 /// Takes part in every shared transaction of a `CommitQueue`. All methods are called on the writer's thread, inside SQLite's transaction.
 protocol CommitPartner: Sendable {
     /// Begins, and brings SQLite's rows up to date before the first job.
-    /// - Parameter isReading: true if that is all: the jobs change nothing that the partner would commit.
+    /// - Parameters:
+    ///   - isReading: true if that is all: the jobs change nothing that the partner would commit.
+    ///   - bodies: the names of bodies in files that the jobs add.
     /// - Returns: false when there is more to bring up to date than one transaction should take: it ends without jobs, which wait for the
     ///   next.
     /// - Throws: `PartnerAbsence`, or the error of SQLite.
-    func begin(in db: Database, isReading: Bool) throws -> Bool
+    func begin(in db: Database, isReading: Bool, bodies: [Data]) throws -> Bool
     /// Takes over what the jobs have changed, and commits it.
     /// - Throws: `PartnerAbsence`, `PartnerRefusal`, or the error of SQLite. SQLite must not commit then.
     func prepare(in db: Database) throws
+    /// SQLite has failed after `prepare`: returns what the callers get, who must not take what they asked for as refused.
+    func isHalfCommitted(by failure: any Error) -> any Error
+    /// What the partner brings by itself was refused: the next transaction brings less, or does without what is refused.
+    /// - Throws: the error of SQLite.
+    func bringLess(after refusal: PartnerRefusal, in db: Database) throws
     /// Gives up a transaction that was begun; no effect otherwise.
     func abandon()
     /// Outside the transaction: SQLite has committed or rolled back.

@@ -9,6 +9,8 @@ struct SharedItem: Sendable {
     var part: Int
     /// The position in the order of all changes; 0 before it has one.
     var number: Int64 = 0
+    /// The word of the commit whose last number this is; nil for any other number, and for a commit of an older version.
+    var word: Int64?
     /// Encoded as `RowBytes`; nil when the row is gone.
     var data: [UInt8]?
     /// The columns of an operation that the shared database checks or lists.
@@ -40,6 +42,9 @@ enum IndexedText {
     static func of(_ text: String) -> String {
         text.utf8.count <= limit ? text : mark + CacheStore.digest(of: Array(text.utf8))
     }
+
+    /// The same for a column of text, which takes no NUL.
+    static func inColumn(_ text: String) -> String { text.utf8.contains(0) ? mark + CacheStore.digest(of: Array(text.utf8)) : of(text) }
 
     /// True if a text may be a digest in place of a long one.
     static func mayBeDigest(_ text: String) -> Bool { text.utf8.count == mark.utf8.count + 64 && text.hasPrefix(mark) }

@@ -8,22 +8,37 @@ final class SharedLog: Sendable {
     enum Absence: Error, Equatable {
         /// The database is away, with the reason.
         case away(String)
+        /// This node takes no part any more until a person has done something, with the reason.
+        case ended(String)
         /// This node was fenced, or has begun anew: it registers again.
         case fenced
+
+        var words: String {
+            switch self {
+            case .away(let detail), .ended(let detail): detail
+            case .fenced: "this node was fenced and registers again"
+            }
+        }
+
+        /// True if only a person can change that.
+        var isEnd: Bool { if case .ended = self { true } else { false } }
     }
 
     private struct State {
         var connection: PostgreSQLConnection?
+        /// That of the transaction under way, to whose end nothing runs on another one; nil without one.
+        var transaction: PostgreSQLConnection?
         var lease: NodeLease?
         var absence = Absence.away("not connected yet")
-        var isLazy = false
+        /// The timeline of the server that this connection was made to.
+        var timeline: Int64 = 0
         /// True until the first transaction of the connection.
         var isNew = false
         /// True in a transaction that may bring everything that this node has.
         var isJoining = false
         var clockOffset: Int64 = 0
-        /// Connections given up while a commit waited.
-        var lost = 0
+        /// How often the lock was had, and how long that took in sum.
+        var waited: (transactions: Int, sum: Duration) = (0, .zero)
     }
 
     let node: String
@@ -31,7 +46,10 @@ final class SharedLog: Sendable {
     private static let page = 2000
     private static let patience = Duration.seconds(5)
 
-    init(node: String) { self.node = node }
+    /// True if no commit counts that does not wait for a standby.
+    private let requiresSynchronous: Bool
+
+    init(node: String, requiresSynchronous: Bool) { (self.node, self.requiresSynchronous) = (node, requiresSynchronous) }
 
     /// The lease in force; nil while there is none.
     var lease: NodeLease? { state.withLock(\.lease) }
@@ -43,7 +61,7 @@ final class SharedLog: Sendable {
 
     func online(_ connection: PostgreSQLConnection, lease: NodeLease, standing: SharedServer.Standing) {
         state.withLock { state in
-            (state.connection, state.lease, state.isLazy, state.isNew) = (connection, lease, standing.isLazy, true)
+            (state.connection, state.lease, state.timeline, state.isNew) = (connection, lease, standing.timeline, true)
             state.clockOffset = standing.clockOffset
         }
     }
@@ -53,9 +71,12 @@ final class SharedLog: Sendable {
 
     func renewed(_ lease: NodeLease) { state.withLock { if $0.lease?.epoch == lease.epoch { $0.lease = lease } } }
 
-    /// Gives up the connection. The lease ends by its time: what is being sent may go on until then.
-    func offline(_ absence: Absence) {
+    /// Gives up the connection. The lease ends by its time: what is being sent may go on until then. A transaction under way goes on on the
+    /// connection that it has.
+    /// - Parameter lost: the connection that is of no more use; no effect if there is another one by now. Nil for any.
+    func offline(_ absence: Absence, lost: PostgreSQLConnection? = nil) {
         state.withLock { state in
+            if let lost, let connection = state.connection, connection !== lost { return }
             (state.connection, state.absence) = (nil, absence)
             if absence == .fenced { state.lease = nil }
         }
@@ -68,43 +89,81 @@ final class SharedLog: Sendable {
 
     /// Reads the items after `position`, while others may write.
     /// - Throws: `Absence`; whatever `take` throws.
-    func read(after position: Int64, _ take: ([SharedItem]) throws -> Void) throws {
+    func read(after position: Position, _ take: ([SharedItem]) throws -> Void) throws {
         let (connection, lease) = state.withLock { ($0.connection, $0.lease) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
-        let results = try failing { try connection.run(look(after: position).joined(separator: "; "), within: Self.patience) }
+        let results = try failing(connection) { try connection.run(look(after: position).joined(separator: "; "), within: Self.patience) }
         try check(results, of: lease, at: position)
         let (count, items) = (results.last?.count ?? 0, (results.last ?? []).compactMap(Self.item))
         // Of several pages, and of the bodies that they name, all must be of one moment.
         if count < Self.page, !items.contains(where: \.isBody) { return try take(items) }
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        let rows = try failing { try connection.run("\(begin); \(Self.feed(after: position))", within: Self.patience) }.last ?? []
-        do { try handOn(rows, of: connection, to: take) } catch {
+        state.withLock { $0.transaction = connection }
+        do {
+            let rows = try failing(connection) {
+                try connection.run("\(begin); \(Self.feed(after: position.number))", within: Self.patience)
+            }.last
+            try handOn(rows ?? [], of: connection, to: take)
+            try run("COMMIT")
+        } catch {
             abandon()
             throw error
         }
-        _ = try failing { try connection.run("COMMIT", within: .seconds(5)) }
+        state.withLock { $0.transaction = nil }
     }
 
     /// What a node asks first, and its feed.
-    private func look(after position: Int64) -> [String] {
+    private func look(after position: Position) -> [String] {
         [
             "SELECT epoch, fenced FROM rockpool.node WHERE id = '\(node)'", "SELECT coalesce(max(n), 0) FROM rockpool.item",
-            Self.feed(after: position),
+            SharedSchema.identity(at: position.number), Self.feed(after: position.number),
         ]
     }
 
     /// - Parameter results: those of `look` come last.
-    /// - Throws: `Absence` if this node was fenced, or if the server has less than this node.
-    private func check(_ results: [[[[UInt8]?]]], of lease: NodeLease, at position: Int64) throws {
-        guard results.count >= 3, let own = results[results.count - 3].first, own[0].number == lease.epoch, own[1].text == "f" else {
+    /// - Throws: `Absence` if this node was fenced, or if the server is another one, has less than this node, or something else.
+    private func check(_ results: [[[[UInt8]?]]], of lease: NodeLease, at position: Position) throws {
+        guard results.count >= 4, let own = results[results.count - 4].first, own[0].number == lease.epoch, own[1].text == "f" else {
             offline(.fenced)
             throw Absence.fenced
         }
-        let last = results[results.count - 2].first?[0].number ?? 0
-        guard last < position else { return state.withLock { $0.isNew = false } }
-        let lost = Self.lacks(last, of: position)
-        offline(.away(lost))
-        throw Absence.away(lost)
+        if let absence = absence(
+            at: position, last: results[results.count - 3].first?[0].number ?? 0, results[results.count - 2].first ?? [])
+        {
+            offline(absence)
+            throw absence
+        }
+        state.withLock { $0.isNew = false }
+    }
+
+    /// The reason why a server is not the one that this node has seen; nil if it is.
+    /// - Parameters:
+    ///   - last: the number of its last change.
+    ///   - identity: as `SharedSchema.identity` gives it.
+    private func absence(at position: Position, last: Int64, _ identity: [[UInt8]?]) -> Absence? {
+        guard identity.count == 6 else { return .away("no answer about its history") }
+        let timeline = identity[0].text.flatMap { Int64($0, radix: 16) } ?? 0
+        guard timeline == state.withLock(\.timeline) else { return .away("another server was promoted, with timeline \(timeline)") }
+        let standing = SharedServer.Durability(
+            standbys: identity[1].text ?? "", waits: identity[2].text ?? "", isFsync: identity[3].text != "off")
+        if requiresSynchronous, !standing.isSynchronous { return .away("\(standing.lack) (outbox.require_synchronous)") }
+        guard last >= position.number else { return .ended(Self.lacks(last, of: position.number)) }
+        guard let word = position.word, let first = identity[5].number, first <= position.number, identity[4].number != word else {
+            return nil
+        }
+        return .ended(Self.isOther(at: position.number))
+    }
+
+    /// Says that a server has another history than a node has seen.
+    static func isOther(at position: Int64) -> String {
+        "it has other changes than this node has seen (at \(position)): it is an older copy that has gone on; see docs/fleet.md#promotion"
+    }
+
+    /// What a node has seen last.
+    struct Position: Sendable, Equatable {
+        var number: Int64 = 0
+        /// The word of that commit; nil if it has none, or it is not known.
+        var word: Int64?
     }
 
     /// Says that a server has less than a node has seen.
@@ -112,23 +171,33 @@ final class SharedLog: Sendable {
         "it lacks changes that this node has seen (\(last) of \(position)): it is an older copy; see docs/fleet.md#promotion"
     }
 
-    /// Begins a transaction as the only writer of the fleet.
+    /// Begins a transaction as the only writer of the fleet. PostgreSQL ends that of a node that does nothing for 2 s, such as one that was
+    /// stopped; another waits longer than that, and less than for an answer.
     /// - Parameter isJoining: true if this node may bring everything that it has, which takes longer.
     /// - Returns: the items after `position`, in pages that `take` receives.
     /// - Throws: `Absence`; whatever `take` throws.
-    func begin(after position: Int64, isJoining: Bool, _ take: ([SharedItem]) throws -> Void) throws {
-        let (connection, lease, isLazy) = state.withLock { ($0.connection, $0.lease, $0.isLazy) }
+    func begin(after position: Position, isJoining: Bool, _ take: ([SharedItem]) throws -> Void) throws {
+        let (connection, lease) = state.withLock { ($0.connection, $0.lease) }
         guard let connection, let lease else { throw state.withLock(\.absence) }
         let statements = [
-            SharedSchema.begin, isLazy ? "SET LOCAL synchronous_commit = on" : nil,
-            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 5)s'", SharedSchema.lock,
+            SharedSchema.begin, SharedSchema.durability,
+            "SET LOCAL idle_in_transaction_session_timeout = '\(isJoining ? 60 : 2)s'", "SET LOCAL lock_timeout = '4s'", SharedSchema.lock,
         ]
-        let sql = (statements.compactMap(\.self) + look(after: position)).joined(separator: "; ")
-        let results = try failing { try connection.run(sql, within: Self.patience) }
+        let sql = (statements + look(after: position)).joined(separator: "; ")
+        state.withLock { $0.transaction = connection }
+        let begun = ContinuousClock.now
+        let results = try failing(connection) { try connection.run(sql, within: Self.patience) }
+        let span = ContinuousClock.now - begun
         try check(results, of: lease, at: position)
-        state.withLock { $0.isJoining = isJoining }
+        state.withLock { state in
+            state.isJoining = isJoining
+            state.waited = (state.waited.transactions + 1, state.waited.sum + span)
+        }
         try handOn(results.last ?? [], of: connection, to: take)
     }
+
+    /// How often this node had the lock since its start, and how long it waited for that in sum.
+    var waited: (transactions: Int, sum: Duration) { state.withLock(\.waited) }
 
     /// Hands a page on, and every following one.
     private func handOn(_ page: [[[UInt8]?]], of connection: PostgreSQLConnection, to take: ([SharedItem]) throws -> Void) throws {
@@ -137,20 +206,21 @@ final class SharedLog: Sendable {
             let items = rows.compactMap(Self.item)
             try take(items)
             guard rows.count == Self.page, let end = items.last?.number else { return }
-            rows = try failing { try connection.run(Self.feed(after: end), within: .seconds(30)) }.first ?? []
+            rows = try failing(connection) { try connection.run(Self.feed(after: end), within: .seconds(30)) }.first ?? []
         }
     }
 
     private static func feed(after position: Int64) -> String {
         """
-        SELECT tbl, encode(key, 'hex'), part, n, encode(data, 'hex') FROM rockpool.item WHERE n > \(position) ORDER BY n LIMIT \(page)
+        SELECT tbl, encode(key, 'hex'), part, n, encode(data, 'hex'), (SELECT word FROM rockpool.word WHERE word.n = item.n)
+            FROM rockpool.item WHERE n > \(position) ORDER BY n LIMIT \(page)
         """
     }
 
     private static func item(_ row: [[UInt8]?]) -> SharedItem? {
-        guard row.count == 5, let table = row[0].text, let key = row[1].fromHex, let part = row[2].number, let number = row[3].number
+        guard row.count == 6, let table = row[0].text, let key = row[1].fromHex, let part = row[2].number, let number = row[3].number
         else { return nil }
-        return SharedItem(table: table, key: key, part: Int(part), number: number, data: row[4].fromHex)
+        return SharedItem(table: table, key: key, part: Int(part), number: number, word: row[5].number, data: row[4].fromHex)
     }
 
     /// Adds what has changed to the transaction.
@@ -168,7 +238,8 @@ final class SharedLog: Sendable {
             try run(
                 SharedSchema.claiming,
                 [
-                    .numbers(claimed.map(\.sequence)), .texts(claimed.map(\.upstream)), .texts(claimed.map { IndexedText.of($0.lane) }),
+                    .numbers(claimed.map(\.sequence)), .texts(claimed.map(\.upstream)),
+                    .texts(claimed.map { IndexedText.inColumn($0.lane) }),
                     .texts(claimed.map(\.node)), .numbers(claimed.map(\.epoch)),
                 ])
         }
@@ -180,51 +251,89 @@ final class SharedLog: Sendable {
                 [
                     .texts(part.map(\.table)), .bytes(part.map(\.key)), .numbers(part.map { Int64($0.part) }), .bytes(part.map(\.data)),
                     .texts(part.map { $0.operation?.id }), .texts(part.map { $0.operation?.upstream }),
-                    .texts(part.map { $0.operation?.principal }), .texts(part.map { $0.operation?.clientKey.map(IndexedText.of) }),
+                    .texts(part.map { $0.operation?.principal.map(IndexedText.inColumn) }),
+                    .texts(part.map { $0.operation?.clientKey.map(IndexedText.inColumn) }),
                     .texts(part.map { $0.operation?.state }), .text(node), .numbers(claimed.isEmpty ? released : []),
                 ])
+            // A row of another operation stands under the number of one of them: this node's numbers are not those of the fleet.
+            guard rows.count == part.count else {
+                let reason = Absence.ended("another operation has the number of one here: it is an older copy; see docs/fleet.md#promotion")
+                offline(reason)
+                throw reason
+            }
             last = max(last, rows.compactMap { $0.first?.map { $0.reduce(0) { $0 << 8 | Int64($1) } } }.max() ?? 0)
         }
         return last
     }
 
     /// Commits.
-    /// - Parameter isNews: true to wake the other nodes, which poll as well.
+    /// - Parameter news: what this commit is known by if it changes something; the other nodes, which poll as well, are woken then.
     /// - Throws: `Absence`; the commit may have happened.
-    func commit(notifying isNews: Bool) throws {
-        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
+    func commit(_ news: Position?) throws {
+        guard let connection = state.withLock(\.transaction) else { throw state.withLock(\.absence) }
         let patience = state.withLock(\.isJoining) ? .seconds(60) : Self.patience
-        _ = try failing { try connection.run(isNews ? "NOTIFY rockpool; COMMIT" : "COMMIT", within: patience) }
+        let word = news.flatMap { news in news.word.map { SharedSchema.word($0, at: news.number) + "; NOTIFY rockpool; COMMIT" } }
+        _ = try failing(connection) { try connection.run(word ?? "COMMIT", within: patience) }
+        state.withLock { $0.transaction = nil }
         // A cancelled wait for the standby is no error to PostgreSQL: it warns, and the commit may be gone after a promotion.
         guard connection.lastWarnings.isEmpty else {
             let warning = PostgreSQLError.warned(connection.lastWarnings.joined(separator: "; "))
-            offline(.away("\(warning)"))
+            offline(.away("\(warning)"), lost: connection)
             throw Absence.away("\(warning)")
         }
     }
 
     /// Rolls back; no effect without a transaction.
     func abandon() {
-        guard let connection = state.withLock(\.connection) else { return }
-        do { try connection.run("ROLLBACK", within: .seconds(2)) } catch { offline(.away("\(error)")) }
+        let transaction = state.withLock { state in
+            defer { state.transaction = nil }
+            return state.transaction
+        }
+        guard let transaction else { return }
+        do { try transaction.run("ROLLBACK", within: .seconds(2)) } catch { offline(.away("\(error)"), lost: transaction) }
+    }
+
+    /// Runs `body` in a transaction of its own, without the lock: what it adds is named by nothing yet. Its loss would be noticed later.
+    /// - Throws: `Absence`; whatever `body` throws.
+    func ahead(_ body: () throws -> Void) throws {
+        guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
+        state.withLock { $0.transaction = connection }
+        do {
+            try run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            // Two nodes may add the same, and the commit that names it comes later: it waits for the disk.
+            try run("SET LOCAL lock_timeout = '20s'")
+            try run("SET LOCAL synchronous_commit = off")
+            try body()
+            try run("COMMIT")
+        } catch {
+            abandon()
+            throw error
+        }
+        state.withLock { $0.transaction = nil }
     }
 
     /// Runs a statement in the transaction.
     @discardableResult
     func run(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> [[[UInt8]?]] {
+        guard let connection = state.withLock(\.transaction) else { throw state.withLock(\.absence) }
+        return try failing(connection) { try connection.run(sql, parameters, within: .seconds(30)) }
+    }
+
+    /// Runs a statement that only reads, before there is a transaction.
+    func ask(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> [[[UInt8]?]] {
         guard let connection = state.withLock(\.connection) else { throw state.withLock(\.absence) }
-        return try failing { try connection.run(sql, parameters, within: .seconds(30)) }
+        return try failing(connection) { try connection.run(sql, parameters, within: .seconds(30)) }
     }
 
     /// Gives up the connection when it is of no more use. A refusal of the server leaves it in use, unless the server is going down, or
     /// another node holds the lock for too long.
-    private func failing<T>(_ body: () throws -> T) throws -> T {
+    private func failing<T>(_ connection: PostgreSQLConnection, _ body: () throws -> T) throws -> T {
         do {
             return try body()
         } catch PostgreSQLError.refused(let state, let detail) where !["57", "53", "55", "25", "08"].contains(state.prefix(2)) {
             throw PostgreSQLError.refused(state: state, detail)
         } catch {
-            offline(.away("\(error)"))
+            offline(.away("\(error)"), lost: connection)
             throw Absence.away("\(error)")
         }
     }

@@ -12,18 +12,35 @@ enum SharedSchema {
     /// that a commit has not reached the standby.
     static let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = '2s'"
 
+    /// Fixes what the commit waits for until then, whatever the server is told meanwhile: at least its own disk.
+    static let durability = """
+        SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+            ELSE current_setting('synchronous_commit') END, true)
+        """
+
+    /// What tells a server, and the history that it has: its timeline, what its commits survive, the word at `position`, and the first number
+    /// of the history.
+    static func identity(at position: Int64) -> String {
+        """
+        SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('synchronous_standby_names'),
+            current_setting('synchronous_commit'), current_setting('fsync'),
+            (SELECT word FROM rockpool.word WHERE n = \(position)), (SELECT min(n) FROM rockpool.word)
+        """
+    }
+
     /// Makes this the only transaction that writes.
     static let lock = "SELECT pg_advisory_xact_lock(\(lockKey))"
 
     /// True if the tables are there.
     static let isMade = """
-        SELECT to_regclass('rockpool.blob') IS NOT NULL AND EXISTS (
+        SELECT to_regclass('rockpool.word') IS NOT NULL AND EXISTS (
             SELECT FROM pg_attribute WHERE attrelid = to_regclass('rockpool.item') AND attname = 'node')
         """
 
     /// `item_door`: a client's key names one operation in the fleet. `lane` and `claim`: the operations in flight in one lane belong to one
     /// node; the foreign key refuses another's. A lane keeps its row: a new one for each claim would leave as many old versions under its
     /// key. `item.node` is the node that brought an operation.
+    /// `word` is the history of commits: the last number of each, and a random word, by which a node knows the server that it has seen.
     static let creation = """
         CREATE SCHEMA IF NOT EXISTS rockpool;
         CREATE TABLE IF NOT EXISTS rockpool.meta (name text PRIMARY KEY, value text NOT NULL);
@@ -52,6 +69,9 @@ enum SharedSchema {
             FOREIGN KEY (upstream, lane, node) REFERENCES rockpool.lane (upstream, lane, node)
         ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
         CREATE INDEX IF NOT EXISTS claim_lane ON rockpool.claim (upstream, lane);
+        CREATE TABLE IF NOT EXISTS rockpool.word (
+            n bigint PRIMARY KEY, word bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp()
+        );
         CREATE TABLE IF NOT EXISTS rockpool.blob (sha bytea NOT NULL, i bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sha, i));
         """
 
@@ -68,7 +88,8 @@ enum SharedSchema {
 
     // MARK: the statements of a transaction
 
-    /// With what is released, which would be one more round trip while the other nodes wait.
+    /// With what is released, which would be one more round trip while the other nodes wait. A row of another operation is not overwritten: it is
+    /// missing in the result then.
     static let shipping = """
         WITH released AS (DELETE FROM rockpool.claim WHERE seq = ANY ($11::bigint[]))
         INSERT INTO rockpool.item (tbl, key, part, n, data, id, upstream, principal, client_key, state, node)
@@ -79,8 +100,12 @@ enum SharedSchema {
             ORDER BY place
             ON CONFLICT (tbl, key, part) DO UPDATE SET n = excluded.n, data = excluded.data, id = excluded.id,
                 upstream = excluded.upstream, principal = excluded.principal, client_key = excluded.client_key, state = excluded.state
+                WHERE item.id IS NULL OR excluded.id IS NULL OR item.id = excluded.id
             RETURNING n
         """
+
+    /// Adds a commit to the history.
+    static func word(_ word: Int64, at number: Int64) -> String { "INSERT INTO rockpool.word (n, word) VALUES (\(number), \(word))" }
 
     static let releasing = """
         DELETE FROM rockpool.claim WHERE seq = ANY ($1::bigint[])
@@ -88,7 +113,7 @@ enum SharedSchema {
 
     /// Removes everything, and refuses the replicas of it from then on.
     static let emptying = [
-        "TRUNCATE rockpool.item, rockpool.blob, rockpool.claim, rockpool.lane",
+        "TRUNCATE rockpool.item, rockpool.blob, rockpool.claim, rockpool.lane, rockpool.word",
         "UPDATE rockpool.meta SET value = nextval('rockpool.item_number')::text WHERE name = 'pruned'",
         "DELETE FROM rockpool.meta WHERE name IN ('moved', 'returned')",
     ]

@@ -54,6 +54,20 @@ struct SharedServer: Sendable {
     /// Smaller differences of clocks, in milliseconds, are not corrected: a measurement is no better than the network.
     private static let clockStep = 10_000.0
 
+    /// What a commit waits for.
+    struct Durability: Sendable, Equatable {
+        /// `synchronous_standby_names`.
+        var standbys: String
+        /// `synchronous_commit`.
+        var waits: String
+        var isFsync: Bool
+
+        /// True if a commit waits for a standby, and `fsync` is on.
+        var isSynchronous: Bool { !standbys.isEmpty && waits != "off" && waits != "local" && isFsync }
+        /// Why it is not.
+        var lack: String { isFsync ? "a commit does not wait for a standby" : "the server runs with fsync = off" }
+    }
+
     /// What a server is, and what its commits survive.
     struct Standing: Sendable, Equatable {
         /// Rises with every promotion of a standby.
@@ -62,11 +76,14 @@ struct SharedServer: Sendable {
         var isSynchronous: Bool
         /// True if the server never waits for its disk (`fsync`): nothing is certain to survive a power failure.
         var isVolatile: Bool
-        /// True if the server's default does not even wait for its own disk.
-        var isLazy: Bool
         /// The server's time minus this node's, in milliseconds, as a multiple of `clockStep`.
         var clockOffset: Int64
+        /// The encoding of the database's texts.
+        var encoding: String
     }
+
+    /// Those that keep every text. Another one refuses a row with a character that it does not have.
+    static let encodings = ["UTF8", "SQL_ASCII"]
 
     /// - Parameter wall: this node's time in milliseconds.
     /// - Throws: `.refused` for a standby.
@@ -77,17 +94,16 @@ struct SharedServer: Sendable {
                 """
                 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('synchronous_standby_names'),
                     current_setting('synchronous_commit'), current_setting('fsync'),
-                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
+                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text, current_setting('server_encoding')
                 """, within: .seconds(5)
             ).first?.first ?? []
         let texts = rows.map { $0.map { String(decoding: $0, as: UTF8.self) } ?? "" }
-        guard texts.count == 5, let timeline = Int64(texts[0], radix: 16), let time = Int64(texts[4]) else {
+        guard texts.count == 6, let timeline = Int64(texts[0], radix: 16), let time = Int64(texts[4]) else {
             throw .refused(state: "", "no answer about its timeline")
         }
-        let isVolatile = texts[3] == "off"
+        let durability = Durability(standbys: texts[1], waits: texts[2], isFsync: texts[3] != "off")
         return Standing(
-            timeline: timeline, isSynchronous: !texts[1].isEmpty && texts[2] != "off" && texts[2] != "local" && !isVolatile,
-            isVolatile: isVolatile, isLazy: texts[2] == "off",
-            clockOffset: Int64((Double(time - (before + wall()) / 2) / clockStep).rounded() * clockStep))
+            timeline: timeline, isSynchronous: durability.isSynchronous, isVolatile: !durability.isFsync,
+            clockOffset: Int64((Double(time - (before + wall()) / 2) / clockStep).rounded() * clockStep), encoding: texts[5])
     }
 }

@@ -2,6 +2,7 @@
 // docs/outbox.md#export).
 import ArgumentParser
 import Foundation
+import RockpoolCore
 import Synchronization
 
 extension OutboxCommand {
@@ -44,7 +45,9 @@ extension OutboxCommand {
                         }
                         bytes.withLock { $0 += Int64(piece.count) }
                     }
-                    _ = try await common.client().send(call, through: AdminTransfer(sink: sink))
+                    _ = try await common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) { client in
+                        try await client.send(call, through: AdminTransfer(sink: sink))
+                    }
                 }
                 try file?.finish()
             } catch {

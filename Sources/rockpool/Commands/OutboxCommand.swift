@@ -54,7 +54,9 @@ struct OutboxCommand: AsyncParsableCommand {
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
-            let reply = try await options.common.client().send(.get(.operation(id)))
+            let reply = try await options.common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) { client in
+                try await client.send(.get(.operation(id)))
+            }
             switch options.format {
             case .json: Display.output.write(reply.body.withLineEnd)
             case .table: Display.output.print(try OperationView(reply))

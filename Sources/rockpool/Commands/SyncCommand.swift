@@ -1,5 +1,6 @@
 // `rockpool sync` and `rockpool entities`: push and pull now, the sync log, and the state of each resource (docs/reference/cli.md#sync).
 import ArgumentParser
+import Foundation
 import RockpoolCore
 
 struct SyncCommand: AsyncParsableCommand {
@@ -7,10 +8,31 @@ struct SyncCommand: AsyncParsableCommand {
         commandName: "sync", abstract: "Send and fetch changes now, or show the log.",
         discussion: """
             EXAMPLES
-              rockpool sync push && rockpool sync pull
+              rockpool sync
               rockpool sync log --limit 20
             """,
-        shouldDisplay: false, subcommands: [Push.self, Pull.self, Log.self])
+        shouldDisplay: false, subcommands: [Now.self, Push.self, Pull.self, Log.self], defaultSubcommand: Now.self)
+
+    struct Now: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Send what waits, fetch changes, and list the conflicts that need a decision; exits 1 if a fetch fails.",
+            discussion: .examples(
+                "rockpool sync now"))
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let client = try options.common.client()
+            let pushed = try await Waiting.on("sending") { try await client.send(.post("/v1/sync/push"), timeout: .minutes(10)) }
+            let pulled = try await Waiting.on("fetching") { try await client.send(.post("/v1/sync/pull"), timeout: .minutes(10)) }
+            let open = try await client.pages(of: .get("/v1/conflicts", query: ["limit": "1000"]))
+            let document: JSONValue = [
+                "push": try JSONValue.parse(Array(pushed.body)), "pull": try JSONValue.parse(Array(pulled.body)),
+                "conflicts": try JSONValue.parse(Array(open.body)),
+            ]
+            try options.print(AdminReply(status: 200, body: Data(document.serialized())), as: SyncedReport.self)
+            try Pull.check(pulled)
+        }
+    }
 
     struct Push: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -40,6 +62,11 @@ struct SyncCommand: AsyncParsableCommand {
             let client = try options.common.client()
             let reply = try await Waiting.on("fetching") { try await client.send(.post("/v1/sync/pull"), timeout: .minutes(10)) }
             try options.print(reply, as: PulledReport.self)
+            try Self.check(reply)
+        }
+
+        /// Throws a failure with the first resource that could not be fetched.
+        fileprivate static func check(_ reply: AdminReply) throws {
             let failed = try reply.decoded(as: PulledReport.self).items.filter { $0.error != nil }
             if let first = failed.first { throw CommandFailure(.failed, "\(first.upstream) \(first.resource): \(first.error ?? "")") }
         }

@@ -30,6 +30,15 @@ extension Upstream {
 extension ParentSettings {
     /// Every impossible combination; `key` is the key of these settings.
     func contradictions(at key: String) -> [Contradiction] {
+        if url == ParentRule.direct, !others.isEmpty { return [Contradiction("\(key).others", "need a parent; direct is none")] }
+        if let twice = all.indices.first(where: { index in all[..<index].contains { $0.url == all[index].url } }) {
+            return [Contradiction("\(key).others[\(twice - 1)].url", "names a parent twice")]
+        }
+        return proofContradictions(at: key)
+            + others.enumerated().flatMap { $0.element.proofContradictions(at: "\(key).others[\($0.offset)]") }
+    }
+
+    private func proofContradictions(at key: String) -> [Contradiction] {
         if [.basic, .ntlm].contains(auth), user == nil || passwordFile == nil {
             return [Contradiction("\(key).auth", "\(auth.rawValue) needs user and password_file")]
         }
@@ -51,15 +60,21 @@ extension Route {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
         if read, queue == .always { found.append(Contradiction("\(key).queue", "a request that reads is never queued")) }
-        if read, kind != .standard {
-            found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
-        }
-        if isReadByBody, let method = match.patternMethod,
+        if kind == .git {
+            if match.patternMethod != nil {
+                found.append(Contradiction("\(key).kind", "kind: git needs every method of the repository: leave the method out of match"))
+            }
+            if queue == .always { found.append(Contradiction("\(key).queue", "kind: git queues nothing")) }
+            if cache == .body { found.append(Contradiction("\(key).cache", "kind: git decides itself which requests read")) }
+        } else if isReadByBody, let method = match.patternMethod,
             !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
         {
             let key = kind == .graphql ? "\(key).kind" : cache == .body ? "\(key).cache" : "\(key).read"
             let known = kind == .graphql ? "POST" : BodyKey.declarable.sorted().joined(separator: ", ")
             found.append(Contradiction(key, "a \(method) is not read by its body; possible for \(known)"))
+        }
+        if read, kind != .standard {
+            found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
         }
         if offlineResponse != nil, offlineResponse != .accepted, kind == .s3 {
             found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))
@@ -67,6 +82,7 @@ extension Route {
         if case .fixed(let reply)? = offlineResponse, reply.status == 204 || reply.status == 205, !reply.body.isEmpty {
             found.append(Contradiction("\(key).offline_response.body", "a \(reply.status) has no body"))
         }
+        if ttl?.isContradictory == true { found.append(Contradiction("\(key).ttl.min", "is above max")) }
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))
         }

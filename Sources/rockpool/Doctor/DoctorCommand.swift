@@ -6,8 +6,8 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check configuration, ports, disk, clock, trust, installed client tools and every upstream.",
         discussion: """
-            Exits 1 if a check fails. Nothing is changed, except by --scrub, which removes bad bodies from the cache but changes nothing in \
-            the outbox.
+            Exits 1 if a check fails, or a scrub finds damage. Nothing is changed, except by --scrub, which removes bad bodies from the \
+            cache but changes nothing in the outbox.
 
             EXAMPLES
               rockpool doctor

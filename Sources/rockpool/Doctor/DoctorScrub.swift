@@ -8,7 +8,7 @@ import Synchronization
 /// The two modes of doctor that read whole stores.
 enum DoctorScrub {
     /// Scrubs through the running server, or opens the stores if none runs; prints the report.
-    /// - Throws: `CommandFailure(.failed, …)` if damage is left that a scrub cannot repair.
+    /// - Throws: `CommandFailure(.failed, …)` if anything was wrong, also where the scrub has repaired it.
     static func runScrub(options: ReadingOptions, dryRun: Bool) async throws {
         let configuration = try options.common.load().configuration
         let client = try options.common.client()
@@ -22,8 +22,8 @@ enum DoctorScrub {
         }
         try options.print(reply, as: ScrubReportTable.self)
         let report = try reply.decoded(as: ScrubReport.self)
-        guard report.isLeftDamaged else { return }
-        throw CommandFailure(.failed, dryRun ? "the stores are damaged" : "the stores have damage that a scrub cannot repair")
+        guard !report.isClean else { return }
+        throw CommandFailure(.failed, dryRun ? "the stores are damaged" : "the stores were damaged; the report says what was repaired")
     }
 
     /// Recovers a stopped server's state directory into another one; prints the report.
@@ -90,15 +90,5 @@ enum DoctorScrub {
         let report = await data.scrub(now: now, progress: note)
         await data.close()
         return report
-    }
-}
-
-extension ScrubReport {
-    /// True if damage remains: after a dry run any damage found, else only damage that a scrub cannot repair.
-    fileprivate var isLeftDamaged: Bool {
-        if dryRun { return !isClean }
-        let isCacheLeft = cache.map { !$0.pages.isEmpty || $0.bodies.unreadable > 0 } ?? false
-        let isDataLeft = data.map { !$0.pages.isEmpty || !$0.badBlobs.isEmpty || $0.blobs.unreadable + $0.strays + $0.references > 0 }
-        return isCacheLeft || isDataLeft ?? false || !errors.isEmpty
     }
 }

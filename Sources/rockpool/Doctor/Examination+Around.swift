@@ -60,6 +60,22 @@ extension Examination {
         }
     }
 
+    /// Content codings whose libraries are not installed.
+    private func missingCodings() -> [(coding: String, package: String)] {
+        [("br", "libbrotli1"), ("zstd", "libzstd1")].filter { !ContentCoding.decodable.contains($0.0) }
+    }
+
+    func codings() -> [Finding] {
+        let missing = missingCodings()
+        guard !missing.isEmpty else { return [] }
+        let names = missing.map(\.coding).joined(separator: " and ")
+        return [
+            .warn(
+                "codings", detail: "copies in \(names) are not decoded for clients that do not accept that",
+                advice: "install \(missing.map(\.package).joined(separator: " and "))")
+        ]
+    }
+
     /// A proxy that other machines can use without a password.
     func openProxy() -> [Finding] {
         guard configuration.proxy.auth == nil, HostAndPort(configuration.proxy.listen)?.isLoopback == false else { return [] }

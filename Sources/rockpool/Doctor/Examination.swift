@@ -33,7 +33,7 @@ struct Examination {
         let doors = try? await client.doors()
         found.append(serverFinding(doors: doors))
         if doors == nil { found += ports() }
-        found += openProxy() + directories() + (await bodies()) + (await refusedWrites())
+        found += openProxy() + directories() + (await bodies()) + codings() + (await refusedWrites())
         found += (await owners()) + authority() + (await untrustingClients()) + (await fleet())
         let switched = await networkSwitch()
         found += await upstreams(switched: switched) + signatures()

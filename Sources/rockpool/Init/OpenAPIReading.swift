@@ -49,17 +49,17 @@ struct OpenAPIReading {
         }
         var object = answer(of: item["get"]) ?? answer(of: item["patch"]) ?? answer(of: item["put"])
         var names = object.map { members(of: $0).map(\.0) } ?? []
-        if ProposedResource.pointer(to: [parameter] + ProposedResource.ids, among: names) == nil, let outer = object {
+        if ProposedResource.pointer(to: [parameter] + CommonMembers.ids, among: names) == nil, let outer = object {
             // The entity may lie in a member of its own: {"data": {"id": …}}.
             for (name, value) in members(of: outer) {
                 let inner = members(of: resolved(value)).map(\.0)
-                guard ProposedResource.pointer(to: [parameter] + ProposedResource.ids, among: inner) != nil else { continue }
+                guard ProposedResource.pointer(to: [parameter] + CommonMembers.ids, among: inner) != nil else { continue }
                 (resource.envelope, names, object) = ("/" + name, inner, resolved(value))
                 break
             }
         }
-        resource.id = ProposedResource.pointer(to: [parameter] + ProposedResource.ids, among: names) ?? "/id"
-        resource.updatedAt = ProposedResource.pointer(to: ProposedResource.changeTimes, among: names)
+        resource.id = ProposedResource.pointer(to: [parameter] + CommonMembers.ids, among: names) ?? "/id"
+        resource.updatedAt = ProposedResource.pointer(to: CommonMembers.changeTimes, among: names)
         if !names.isEmpty { resource.evidence.append("members \(names.prefix(8).joined(separator: ", "))") }
         return resource
     }

@@ -63,6 +63,7 @@ struct ProposedConfiguration {
         }
         if let source = api.source { lines.append("  # From \(ForeignText.comment(source)):") }
         lines += routes
+        lines.append("  # queue: { squash: safe }  # unsent writes to one item become one, where one has the effect of all")
         lines.append("  resources:")
         for resource in api.resources { lines += Self.lines(of: resource, indentation: 4) }
         return lines + noted
@@ -85,9 +86,13 @@ struct ProposedConfiguration {
     /// The lines of one entry of `resources`, with its evidence as comments.
     static func lines(of resource: ProposedResource, indentation: Int) -> [String] {
         var members = ["- collection: \(quoted(resource.collection))", "  item: \(quoted(resource.item))"]
-        if !resource.items.isEmpty { members.append("  items: \(quoted(resource.items))  # the array in the collection's body") }
-        if !resource.envelope.isEmpty { members.append("  envelope: \(quoted(resource.envelope))  # the object in an item's body") }
-        if resource.id != "/id" { members.append("  id: \(quoted(resource.id))") }
+        // A format gives what is not said other defaults.
+        if let profile = resource.profile { members.append("  profile: \(profile.rawValue)") }
+        let says = resource.profile != nil
+        if says || !resource.element.isEmpty { members.append("  element: \(quoted(resource.element))") }
+        if says || !resource.items.isEmpty { members.append("  items: \(quoted(resource.items))  # the array in the collection's body") }
+        if says || !resource.envelope.isEmpty { members.append("  envelope: \(quoted(resource.envelope))  # the object in an item's body") }
+        if says || resource.id != "/id" { members.append("  id: \(quoted(resource.id))") }
         members.append("  version: \(resource.version == "etag" ? "etag" : quoted(resource.version))  # \(Self.words(ofVersion: resource))")
         if let updatedAt = resource.updatedAt { members.append("  updated_at: \(quoted(updatedAt))") }
         members.append(

@@ -6,7 +6,11 @@ struct ProposedResource: Hashable {
     var collection: String
     var item: String
     var items = ""
+    /// The object within an entry of the list.
+    var element = ""
     var envelope = ""
+    /// The format of the API; nil for none of those that are known.
+    var profile: Profile?
     var id = "/id"
     var updatedAt: String?
     /// False where too little is known for replies as of the API.
@@ -23,23 +27,15 @@ struct ProposedResource: Hashable {
     /// The entry as values.
     var document: ConfigDocument {
         let all: [(String, String?)] = [
-            ("collection", collection), ("item", item), ("items", items), ("envelope", envelope), ("id", id), ("version", version),
+            ("collection", collection), ("profile", profile?.rawValue), ("item", item), ("items", items),
+            ("element", element.isEmpty && profile == nil ? nil : element), ("envelope", envelope), ("id", id), ("version", version),
             ("updated_at", updatedAt), ("offline_response", isOptimistic ? "optimistic" : nil),
         ]
         return .map(all.compactMap { name, value in value.map { .init(name, .text($0)) } })
     }
 
     /// True if every value may be written (`ForeignText`).
-    var isPlain: Bool { [collection, item, items, envelope, id, version, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
-
-    /// Members that carry the time of the last change, the first choice first.
-    static let changeTimes = [
-        "updatedAt", "updated_at", "modifiedAt", "modified_at", "lastModified", "last_modified", "modified", "updated",
-    ]
-    /// Members that change with each write, for APIs without ETags.
-    static let versions = ["version", "_version", "rev", "_rev", "revision", "lock_version", "lockVersion", "etag", "_etag"]
-    /// Members that carry an id, the first choice first.
-    static let ids = ["id", "_id", "uuid", "guid", "key", "slug"]
+    var isPlain: Bool { [collection, item, items, element, envelope, id, version, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
 
     /// The pointer of the first known member.
     static func pointer(to candidates: [String], among names: [String]) -> String? {

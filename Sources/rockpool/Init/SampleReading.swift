@@ -54,13 +54,13 @@ struct SampleReading {
         for (path, body) in bodies.sorted(by: { $0.key < $1.key }) {
             guard let (pointer, elements) = Self.list(in: body) else { continue }
             let names = elements.compactMap { $0.object?.names }.first ?? []
-            guard let id = ProposedResource.pointer(to: ProposedResource.ids, among: names) else {
+            guard let id = ProposedResource.pointer(to: CommonMembers.ids, among: names) else {
                 found.notes.append(
                     "GET \(path): a list whose entries have no member that looks like an id (\(names.joined(separator: ", ")))")
                 continue
             }
             var resource = ProposedResource(collection: path, item: path + "/{id}", items: pointer, id: id)
-            resource.updatedAt = ProposedResource.pointer(to: ProposedResource.changeTimes, among: names)
+            resource.updatedAt = ProposedResource.pointer(to: CommonMembers.changeTimes, among: names)
             let place = pointer.isEmpty ? "" : " at \(pointer)"
             resource.evidence.append("GET \(path): a list\(place), members \(names.prefix(8).joined(separator: ", "))")
             resource.isNoStore = unstored.contains { $0 == path || Self.isItem($0, of: path) }
@@ -68,7 +68,7 @@ struct SampleReading {
                 resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
                 resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")
                 resource.lacksETag = untagged.contains(item)
-                if resource.lacksETag { resource.version = ProposedResource.pointer(to: ProposedResource.versions, among: names) ?? "etag" }
+                if resource.lacksETag { resource.version = ProposedResource.pointer(to: CommonMembers.versions, among: names) ?? "etag" }
             } else if let item = missing.sorted().first(where: { Self.isItem($0, of: path) }) {
                 // A reply made up for a path that the API does not have would be wrong.
                 resource.isOptimistic = false
@@ -85,7 +85,7 @@ struct SampleReading {
 
     /// The path of an entry of a collection; nil if it has no member that looks like an id.
     static func path(of entry: JSONValue, in collection: String) -> String? {
-        guard let pointer = ProposedResource.pointer(to: ProposedResource.ids, among: entry.object?.names ?? []) else { return nil }
+        guard let pointer = ProposedResource.pointer(to: CommonMembers.ids, among: entry.object?.names ?? []) else { return nil }
         let id = entry[String(pointer.dropFirst())]
         guard let text = id?.string ?? id?.integer.map({ "\($0)" }), !text.isEmpty else { return nil }
         let plain = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")

@@ -28,6 +28,23 @@ struct StatsReport: TabularReport, Equatable {
         var nextPurgeAt: String?
     }
 
+    /// How well writes arrive and reads are answered while upstreams are away.
+    struct Sync: Decodable, Equatable {
+        struct Targets: Decodable, Equatable {
+            var successRatio: Double
+            var conflictRatio: Double
+            var seconds: Double
+            var offlineReadRatio: Double
+        }
+
+        var successRatio: Double?
+        var conflictRatio: Double?
+        var meanSeconds: Double?
+        var inTimeRatio: Double?
+        var offlineReadRatio: Double?
+        var targets: Targets
+    }
+
     struct Storage: Decodable, Equatable {
         var cacheBytes: Int64
         var cacheLimitBytes: Int64
@@ -68,6 +85,7 @@ struct StatsReport: TabularReport, Equatable {
 
     var cache: Cache
     var outbox: Outbox
+    var sync: Sync?
     var storage: Storage
     var upstreams: [Traffic]?
     var tunnels: [Tunnels]?
@@ -82,7 +100,7 @@ struct StatsReport: TabularReport, Equatable {
             ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
             ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
         ])
-        return [lately, cacheFacts, categories, outboxFacts, storageFacts, traffic, notDecrypted]
+        return [lately, cacheFacts, categories, outboxFacts, syncFacts, storageFacts, traffic, notDecrypted]
     }
 
     private var lately: TextTable {
@@ -142,6 +160,24 @@ struct StatsReport: TabularReport, Equatable {
             rows: (cache.byCategory ?? [:]).sorted { $0.key < $1.key }.map { name, use in
                 [.init(name), .init(use.entries.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(use.bytes))]
             })
+    }
+
+    private var syncFacts: TextTable {
+        guard let sync else { return .facts([]) }
+        func fact(_ name: String, of value: Double?, target: Double, atLeast: Bool) -> (String, TextTable.Cell) {
+            guard let value else { return (name, "–") }
+            let isMet = atLeast ? value >= target : value <= target
+            let text = "\(ForPeople.percent(value)), the target is \(atLeast ? "at least" : "at most") \(ForPeople.percent(target))"
+            return (name, .init(text, isMet ? nil : .warning))
+        }
+        var inTime = fact(
+            "sent in \(ForPeople.seconds(sync.targets.seconds))", of: sync.inTimeRatio, target: sync.targets.successRatio, atLeast: true)
+        inTime.1.text += sync.meanSeconds.map { ", \(ForPeople.seconds($0)) on average" } ?? ""
+        return .facts([
+            fact("delivered of ended", of: sync.successRatio, target: sync.targets.successRatio, atLeast: true),
+            fact("met a conflict", of: sync.conflictRatio, target: sync.targets.conflictRatio, atLeast: false), inTime,
+            fact("read while away", of: sync.offlineReadRatio, target: sync.targets.offlineReadRatio, atLeast: true),
+        ])
     }
 
     private var outboxFacts: TextTable {

@@ -47,6 +47,15 @@ struct StatusReport: TabularReport, Equatable {
         var next: String
     }
 
+    /// The connection of the server's machine.
+    struct Connection: Decodable, Equatable {
+        var kind: String
+        var interface: String
+        var metered: Bool
+
+        var words: String { "\(kind) (\(interface))\(metered ? ", metered" : "")" }
+    }
+
     var state: String
     var pending: Int
     var conflicts: Int
@@ -64,6 +73,7 @@ struct StatusReport: TabularReport, Equatable {
     var dashboard: String?
     /// How this node stands in its fleet; nil without one.
     var fleet: Fleet?
+    var connection: Connection?
 
     var tables: [TextTable] {
         let facts = TextTable.facts(
@@ -76,7 +86,8 @@ struct StatusReport: TabularReport, Equatable {
                 + (damaged ?? []).map { ("damaged", .init($0.words, .bad)) }
                 + (refused.map { [("refused", .init($0, .bad))] } ?? [])
                 + (storage.map { [("storage", .init($0, .warning))] } ?? [])
-                + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? []) + places)
+                + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? [])
+                + (connection.map { [("connection", .init($0.words))] } ?? []) + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
             rows: upstreams.map { upstream in

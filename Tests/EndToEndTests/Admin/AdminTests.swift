@@ -46,7 +46,7 @@ import Testing
             _ = try await world.send("GET", "/v1/notes/1")
             _ = try await world.queued("POST", "/v1/notes", body: "{}")
             let stats = try #require(try await world.server.get("/v1/stats").json)
-            #expect(missing(["cache", "outbox", "storage", "requests", "uptimeSeconds"], in: stats).isEmpty)
+            #expect(missing(["cache", "outbox", "sync", "storage", "requests", "uptimeSeconds"], in: stats).isEmpty)
             let cache = stats["cache"]
             let cacheNames = [
                 "hits", "misses", "stale", "revalidated", "hitRatio", "entries", "bytes", "limitBytes", "memoryBytes", "evictions",

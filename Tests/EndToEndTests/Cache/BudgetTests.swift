@@ -49,6 +49,24 @@ import Testing
         await origin.stop()
     }
 
+    @Test func theFirstDemandToPauseIsAnsweredFromACopy() async throws {
+        let answered = Counter()
+        let play: PlayedSite.Play = { asked in
+            guard asked.method == "GET" else { return .text("", status: 204) }
+            return asked.path == "/a" && answered.next() == 1
+                ? .text("a", "Cache-Control: max-age=0", "ETag: \"1\"") : .text("slow down", status: 429, "Retry-After: 60")
+        }
+        try await PlayedWorld.with(play) { world in
+            try await #expect(world.get("/a").text == "a")
+            try await world.stored("/a")
+            let reply = try await world.get("/a")
+            #expect(reply.status == 200 && reply.text == "a" && reply["cache-status"]?.contains("detail=budget") == true, "\(reply.heads)")
+            #expect(reply["proxy-status"] == nil && answered.count == 2)
+            try await #expect(world.get("/a", ["Cache-Control: no-cache"]).status == 429, "a client that demands it gets the answer")
+            try await #expect(world.get("/b").status == 429, "no copy")
+        }
+    }
+
     @Test func queuedWritesKeepWithinTheBudgetAndArrive() async throws {
         try await World.with(upstream: ["rate_limit": ["requests": 5, "per": "5s"], "probe": .null]) { world in
             try await #expect(world.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)

@@ -24,6 +24,15 @@ import Testing
             #expect(items.count == 2 && items.contains { $0["url"]?.string == url(world, "/v1/assets/1000") && $0["identity"] == "shared" })
             try await #expect(json(world, "ls", "--prefix", url(world, "/v1/notes"))["items"]?.array?.count == 1)
             try await #expect(json(world, "ls", "--category", "assets", "--limit", "1")["items"]?.array?.count == 1)
+            try await #expect(json(world, "ls", "--match", "notes", "--status", "2xx")["items"]?.array?.count == 1)
+            for none in [["--pinned"], ["--age", "1h"], ["--status", "404"]] {
+                let listed = try await world.server.command(["cache", "ls"] + none)
+                #expect(listed.status == 0 && listed.output == "nothing stored\n", "\(none) \(listed.errors)")
+            }
+            _ = try await world.send("GET", "/v1/assets/1000")
+            let read = try await json(world, "ls", "--sort", "hits")["items"]?.array ?? []
+            #expect(read.first?["url"]?.string == url(world, "/v1/assets/1000") && read.first?["hits"] == 1, "\(read)")
+            try await #expect(world.server.command(["cache", "ls", "--sort", "name"]).status == 64)
 
             let shown = try await world.server.command(["cache", "show", url(world, "/v1/notes/1")])
             #expect(shown.status == 0 && shown.output.contains("private") && shown.output.contains("ETag"))

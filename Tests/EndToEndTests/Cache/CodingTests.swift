@@ -176,6 +176,57 @@ import Testing
         }
     }
 
+    /// One stored coding serves whoever accepts it, whatever else it lists.
+    @Test func oneFetchServesAllThatAcceptTheCoding() async throws {
+        try await PlayedWorld.with(Self.negotiating()) { world in
+            for value in ["gzip", "gzip, br", "gzip, deflate, br, zstd", "*", "zstd;q=1, gzip;q=0.1"] {
+                let reply = try await world.get("/page", ["Accept-Encoding: \(value)"])
+                #expect(reply.status == 200 && reply.body == Self.zipped && reply["content-encoding"] == "gzip", "\(value)")
+                try await world.stored("/page")
+            }
+            #expect(world.site.count("/page") == 1)
+            // Another one is fetched for who does not.
+            for value in ["identity", "br"] {
+                let reply = try await world.get("/page", ["Accept-Encoding: \(value)"])
+                #expect(reply.status == 200 && reply.text == Self.text, "\(value)")
+            }
+        }
+    }
+
+    /// Content that its origin leaves as it is, for a client that accepts codings, serves the others too.
+    @Test func contentWithoutACodingServesAll() async throws {
+        let fields = ["Cache-Control: max-age=600", "Content-Type: text/plain", "Vary: Accept-Encoding"]
+        try await PlayedWorld.with({ _ in PlayedSite.Said(fields: fields, body: Array(Self.text.utf8)) }) { world in
+            for value in ["gzip", "gzip, br", "identity", "*"] {
+                try await #expect(world.get("/page", ["Accept-Encoding: \(value)"]).text == Self.text)
+                try await world.stored("/page")
+            }
+            #expect(world.site.count("/page") == 1)
+        }
+    }
+
+    /// `text` as written by libbrotlienc (quality 5).
+    private static let brotli: [UInt8] = [
+        0x1B, 0x02, 0x01, 0x00, 0x04, 0xFE, 0xDD, 0x56, 0xB7, 0xA4, 0x17, 0x92, 0x74, 0x4B, 0x36, 0x14, 0xC5, 0x81, 0x2B, 0x0E, 0xDC,
+        0x97, 0xE3, 0x6C, 0x76, 0xA4, 0x01, 0xF1, 0x65, 0xB7, 0x25, 0xB5, 0x05, 0xAD, 0x2D, 0xF1, 0xA7, 0xB7, 0x07, 0x7B, 0x7E, 0xE3,
+        0xD7, 0x1B, 0xE6, 0x73, 0x28, 0x1F, 0x6D, 0x93, 0xBC, 0xD6, 0xBE, 0x0D, 0xF9, 0x32, 0xA6, 0xF2, 0x10, 0x4F, 0x8B, 0x02, 0x72,
+        0x64, 0x95, 0x88, 0x20, 0x49, 0x5C, 0xE8, 0x8A, 0x86, 0x2C, 0x42, 0xA5, 0xEC, 0x02, 0xE4, 0x09, 0x11, 0xE3, 0xD2, 0xF7, 0x35,
+        0xB4, 0xDF, 0xAF, 0x05, 0x22, 0x4F, 0xF8, 0xFE, 0x25, 0x4F, 0x6D, 0x5C, 0x3C, 0x58, 0x43, 0xC9, 0x89, 0x40, 0x7E, 0x4E, 0xCC,
+        0x58, 0x3F, 0xDF, 0x70, 0x65, 0x2D,
+    ]
+
+    @Test func whoDoesNotTakeBrotliGetsTheText() async throws {
+        guard ContentCoding.decodable.contains("br") else { return }
+        try await PlayedWorld.with({ _ in PlayedSite.Said(fields: Self.fields + ["Content-Encoding: br"], body: Self.brotli) }) { world in
+            let online = try await world.get("/page", ["Accept-Encoding: br"])
+            #expect(online.body == Self.brotli)
+            try await world.stored("/page")
+            try await world.turn("offline")
+            for fields in [[], [Self.gzip]] { expectDecoded(try await world.get("/page", fields), "\(fields)") }
+            try await #expect(world.get("/page", ["Accept-Encoding: gzip, br"]).body == Self.brotli)
+        }
+    }
+
     /// An origin that answers with the requested languages.
     private static func reflectingLanguages(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
         .text(asked["accept-language"] ?? "none", "Cache-Control: max-age=600", "Vary: Accept-Language")

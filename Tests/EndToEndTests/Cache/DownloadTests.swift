@@ -81,6 +81,30 @@ import Testing
         await site.stop()
     }
 
+    /// `on_abort` decides whether the rest of a body is fetched for the copy: here of a large one, of which little was read.
+    @Test(arguments: [("always", true), ("never", false)]) func theConfigurationSaysWhatBecomesOfAFetchWithoutAClient(
+        _ rule: String, _ isFinished: Bool
+    ) async throws {
+        let site = try await FileSite.start(bytes: 4_000_000, pause: .milliseconds(5))
+        let server = try await ServerProcess.start(
+            ServerSettings(upstream: site.port, ["routes": [["match": "/file", "on_abort": .string(rule)]]]))
+        let url = "http://\(server.gateway)/file"
+        let left = try await Curl.send("GET", url, options: ["--limit-rate", "500K", "--max-time", "0.2"])
+        #expect(left.exit != 0 && left.body.count < site.bytes.count)
+        if isFinished {
+            try await eventually("the whole is stored") {
+                try await Curl.send("GET", url, fields: ["Cache-Control: only-if-cached"]).body == site.bytes
+            }
+            #expect(site.sent == site.bytes.count)
+        } else {
+            // The transfer would have ended by now.
+            try await Task.sleep(for: .seconds(1))
+            #expect(try await Curl.send("GET", url, fields: ["Cache-Control: only-if-cached"]).status == 504)
+        }
+        try await server.stop()
+        await site.stop()
+    }
+
     // MARK: parts
 
     /// Aborted three times, then requested completely: a regression test for a chunk that was once duplicated at the seam.

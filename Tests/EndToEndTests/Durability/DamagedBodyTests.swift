@@ -1,4 +1,4 @@
-// docs/outbox.md#files: a queued body that has changed on the disk is never sent as if it were whole, or empty.
+// docs/outbox.md#files: a queued body that has changed on the disk is never sent as if it were whole, or empty; docs/storage.md#scrub.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
@@ -62,6 +62,27 @@ import Testing
             try await eventually("it has arrived") { world.site.count("/files/a") == 1 }
             #expect(world.site.asked.last { $0.path == "/files/a" }?.body.count == Self.size)
             try await server.outboxIsEmpty()
+        }
+    }
+
+    @Test(arguments: [true, false]) func aScrubThatFindsABadBodyOfTheCacheEndsWithOne(isRunning: Bool) async throws {
+        let text = String(repeating: "a", count: Self.size)
+        try await PlayedWorld.with({ _ in .text(text, "Cache-Control: max-age=600") }) { world in
+            let server = world.server
+            try await #expect(world.get("/a").status == 200)
+            try await world.stored("/a")
+            try await #expect(server.command("doctor", "--scrub").status == 0)
+            if !isRunning { try await server.stop() }
+            let bodies = Files.everything(in: "\(server.cacheDirectory)/bodies")
+            let file = try #require(bodies.first { $0.split(separator: "/").last?.count == 64 })
+            try damage(file, .flippedLast)
+            for arguments in [["--dry-run"], []] {
+                let found = try await server.command(["doctor", "--scrub"] + arguments)
+                #expect(found.status == 1 && found.output.contains("1 bad"), "\(found.output)\(found.errors)")
+            }
+            let repaired = try await server.command("doctor", "--scrub")
+            #expect(repaired.status == 0, "\(repaired.output)\(repaired.errors)")
+            if !isRunning { try await server.start() }
         }
     }
 }

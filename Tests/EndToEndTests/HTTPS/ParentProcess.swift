@@ -83,8 +83,9 @@ final class ParentProcess: Sendable {
     ///   - kind: `http` or `socks`.
     ///   - certificate: its path without the suffix, for TLS to the proxy itself.
     ///   - password: `user:password` that clients must send.
-    init(_ kind: String, certificate: String = "", password: String = "") async throws {
-        let port = FreePort.next()
+    ///   - port: where it listens; nil for a free one.
+    init(_ kind: String, certificate: String = "", password: String = "", port: Int? = nil) async throws {
+        let port = port ?? FreePort.next()
         self.port = port
         log = try Scratch()
         child = try await ChildProcess(

@@ -164,4 +164,57 @@ import Testing
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
         try await site.stop()
     }
+
+    /// Of several parents the first that answers is taken, for requests and tunnels; one that was away is taken again after a probe.
+    @Test func anotherParentStandsInForOneThatIsAway() async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test"))
+        let origin = try await RawServer.start { connection in
+            _ = try await connection.read(through: "\r\n\r\n")
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\nCache-Control: no-store\r\n\r\nlow")
+        }
+        let (place, second) = (FreePort.next(), try await ParentProcess("http"))
+        var settings = ServerSettings()
+        settings.proxy = ["connect_ports": [.number(JSONNumber(Int64(site.port)))]]
+        settings.via = [
+            [
+                "hosts": ["*"], "url": .string("http://127.0.0.1:\(place)"),
+                "others": [["url": .string("http://127.0.0.1:\(second.port)")]],
+            ]
+        ]
+        let server = try await ServerProcess.start(settings)
+        let url = "http://other.test:\(origin.port)/a"
+        for _ in 0..<2 { try await #expect(Curl.send("GET", url, proxy: server.proxy).text == "low", "\(second.lines)") }
+        let tunnel = try await get("https://pool.test:\(site.port)/tide.json", through: server, trusting: authority.file)
+        #expect(tunnel.status == 200, "\(tunnel.exit) \(second.lines)")
+        #expect(second.lines == ["GET \(url)", "GET \(url)", "CONNECT pool.test:\(site.port)"])
+        #expect(server.errors.contains("a parent proxy does not answer"), "\(server.errors)")
+
+        let first = try await ParentProcess("http", port: place)
+        try await eventually("the first one is taken again", within: .seconds(40)) {
+            try await #expect(Curl.send("GET", url, proxy: server.proxy).text == "low")
+            return first.lines.contains("GET \(url)")
+        }
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        try await site.stop()
+    }
+
+    @Test func severalParentsTakeTurnsByWeight() async throws {
+        let origin = try await RawServer.start { connection in
+            _ = try await connection.read(through: "\r\n\r\n")
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\nCache-Control: no-store\r\n\r\nlow")
+        }
+        let (first, second) = (try await ParentProcess("http"), try await ParentProcess("http"))
+        let url = "http://pool.test:\(origin.port)"
+        let via: JSONValue = [
+            "url": .string("http://127.0.0.1:\(first.port)"), "weight": 2, "choose": "weight",
+            "others": [["url": .string("http://127.0.0.1:\(second.port)")]],
+        ]
+        let server = try await ServerProcess.start(ServerSettings(upstream: origin.port, ["origin": .string(url), "via": via]))
+        for number in 0..<6 { try await #expect(Curl.send("GET", "\(url)/\(number)", proxy: server.proxy).text == "low") }
+        let counts = [first, second].map { parent in parent.lines.count { $0.hasPrefix("GET ") } }
+        // A probe may have taken a turn between.
+        #expect(counts[0] > counts[1] && counts[1] > 0 && counts[0] + counts[1] == 6, "\(first.lines) \(second.lines)")
+        try await server.stop()
+    }
 }

@@ -51,6 +51,36 @@ import Testing
         }
     }
 
+    @Test func theTailShowsAConflictOnce() async throws {
+        try await World.with(upstream: Self.asking) { world in
+            let (conflict, operation) = try await met(world)
+            let resolved = try await world.server.command("conflicts", "resolve", conflict, "--keep", "mine")
+            #expect(resolved.status == 0, "\(resolved.errors)")
+            try await world.server.outboxIsEmpty()
+            let delivered = "/v1/requests?verdict=delivered"
+            try await eventually("the delivery") {
+                try await world.server.get(delivered).json?["items"]?.array?.first?["operation"]?.string == operation
+            }
+            try await #expect(world.server.get("/v1/requests?verdict=conflicted").json?["items"]?.array?.count == 1)
+        }
+    }
+
+    @Test func aSyncSaysWhatItDidAndWhatWaits() async throws {
+        try await World.with(upstream: Self.asking) { world in
+            let (conflict, _) = try await met(world)
+            let synced = try await world.server.command("sync")
+            #expect(synced.status == 0 && synced.output.contains(/delivered +0/), "\(synced.output)\(synced.errors)")
+            #expect(synced.output.contains(conflict), "\(synced.output)")
+            let json = try await world.server.command("sync", "now", "--format", "json")
+            let document = try JSONValue.parse(Array(json.output.utf8))
+            #expect(document["conflicts"]?["items"]?.array?.count == 1 && document["pull"]?["items"] == [], "\(json.output)")
+            let sync = try await world.server.get("/v1/stats").json?["sync"]
+            #expect(sync?["conflicts"] == 1 && sync?["successRatio"]?.isNull == true && sync?["targets"]?["seconds"] != nil)
+            let entities = try await world.server.get("/v1/entities").json?["items"]?.array
+            #expect(entities?.first?["states"]?["pending-update"] == 1 && entities?.first?["strategy"] == "ask")
+        }
+    }
+
     @Test func aMergeOfOnesOwnIsSent() async throws {
         try await World.with(upstream: Self.asking) { world in
             let (conflict, _) = try await met(world)

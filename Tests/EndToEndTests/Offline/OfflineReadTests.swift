@@ -88,6 +88,59 @@ import Testing
         }
     }
 
+    /// A challenge is that of all places below its directory: what was read with a password sent at once is there for who waits to be asked.
+    @Test func aPasswordIsAskedForInItsProtectionSpace() async throws {
+        let secret = "Authorization: Basic \(Data("u:p".utf8).base64EncodedString())"
+        let play: PlayedSite.Play = { asked in
+            let hasPassword = asked["authorization"].map { "Authorization: " + $0 } == secret
+            if hasPassword || asked.path.hasPrefix("/open/") { return .text("of \(asked.path)", "Cache-Control: max-age=9") }
+            return .text("who?", status: 401, "WWW-Authenticate: Basic realm=x", "Set-Cookie: s=1")
+        }
+        try await PlayedWorld.with(play) { world in
+            let options = ["--anyauth", "--user", "u:p"]
+            try await #expect(world.get("/notes/1").status == 401)
+            for path in ["/notes/2", "/notes/deep/3", "/other/4"] {
+                try await #expect(world.get(path, [secret]).status == 200)
+                try await world.stored(path)
+            }
+            try await #expect(world.get("/open/5").status == 200)
+            try await world.stored("/open/5")
+            try await eventually("the challenge is kept") {
+                try await world.server.get("/v1/cache/entry?url=\(world.url("/notes/"))").status == 200
+            }
+            try await world.turn("offline")
+            for path in ["/notes/2", "/notes/deep/3"] {
+                let asks = try await world.get(path)
+                #expect(asks.status == 401 && asks["www-authenticate"] == "Basic realm=x" && asks["set-cookie"] == nil && asks.text.isEmpty)
+                try await #expect(world.get(path, options: options).text == "of " + path)
+                try await #expect(world.get(path, options: ["--anyauth", "--user", "u:wrong"]).status == 504)
+            }
+            // Not in the space, or not protected.
+            try await #expect(world.get("/other/4").status == 504)
+            try await #expect(world.get("/open/5").status == 200)
+        }
+    }
+
+    /// curl begins such a write without its body. That is no write to keep.
+    @Test func aWriteThatWaitsToBeAskedIsKeptWithItsPassword() async throws {
+        let play: PlayedSite.Play = { asked in
+            asked["authorization"] == nil ? .text("who?", status: 401, "WWW-Authenticate: Basic realm=x") : .text("done")
+        }
+        try await PlayedWorld.with(play) { world in
+            let write = { try await world.send("PUT", "/notes/1", body: $0, options: ["--anyauth", "--user", "u:p"]) }
+            try await #expect(write("one").status == 200)
+            try await eventually("the challenge is kept") {
+                try await world.server.get("/v1/cache/entry?url=\(world.url("/notes/"))").status == 200
+            }
+            try await world.turn("offline")
+            try await #expect(write("two").status == 202)
+            try await #expect(world.server.operations().count == 1)
+            try await world.turn("auto")
+            try await eventually("it is delivered") { world.site.asked.last?.body == "two" }
+            #expect(world.site.asked.allSatisfy { $0["authorization"] == nil || !$0.body.isEmpty })
+        }
+    }
+
     /// The URLs of downloads answer with a redirect at registries and mirrors.
     @Test func aTemporaryRedirectIsFollowedOffline() async throws {
         let play: PlayedSite.Play = { asked in

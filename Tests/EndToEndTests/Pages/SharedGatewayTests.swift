@@ -73,6 +73,33 @@ import Testing
         try await #expect(server.stop() == .exit(0))
     }
 
+    @Test func theOriginsPathStandsBeforeThoseOfTheClients() async throws {
+        let notes = try await Self.echo("notes")
+        let gateway = "127.0.0.1:\(FreePort.next())"
+        var settings = ServerSettings()
+        settings.others = [
+            ["name": "notes", "origin": .string("http://127.0.0.1:\(notes.port)/v1"), "gateway": .string(gateway)]
+        ]
+        let server = try await ServerProcess.start(settings)
+        let base = "http://\(gateway)"
+        let reply = try await Curl.send("GET", base + "/x?y=1", fields: ["Referer: \(base)/a", "Origin: \(base)"])
+        #expect(reply.text.hasPrefix("notes /v1/x?y=1\n") && reply["location"] == "/notes", "\(reply.text) \(reply.heads)")
+        #expect(reply.text.contains("\r\nReferer: http://127.0.0.1:\(notes.port)/v1/a\r\n"), "\(reply.text)")
+        #expect(reply["link"] == "<http://127.0.0.1:\(notes.port)/next>; rel=next", "\(reply.heads)")
+        #expect(reply["set-cookie"] == "a=b; Path=/", "\(reply.heads)")
+        // The proxy is used with whole URLs.
+        let whole = try await Curl.send("GET", "http://127.0.0.1:\(notes.port)/v1/x", proxy: server.proxy)
+        #expect(whole.text.hasPrefix("notes /v1/x\n") && whole["location"] == "/v1/notes", "\(whole.text)")
+        // A write that waits: its document is at the gateway.
+        await notes.stop()
+        let queued = try await Curl.send("PUT", base + "/x", fields: ["Content-Type: application/json"], body: "{}")
+        let place = try #require(queued["location"])
+        #expect(queued.status == 202 && place.hasPrefix("/.well-known/rockpool/operations/"), "\(queued.heads)")
+        let state = try await Curl.send("GET", base + place).json
+        #expect(state?["url"]?.string == "http://127.0.0.1:\(notes.port)/v1/x", "\(state ?? .null)")
+        try await #expect(server.stop() == .exit(0))
+    }
+
     @Test(arguments: ["--http2", "--http1.1"]) func aGatewaySpeaksTLS(version: String) async throws {
         let api = try await NotesServer.start(seed: [["title": "first"]])
         let listen = "127.0.0.1:\(FreePort.next())"

@@ -40,17 +40,21 @@ struct GitServer {
 
 /// Runs git with a configuration of its own.
 enum Git {
-    static func run(_ arguments: [String], in directory: String, proxy: String? = nil) async throws -> Command {
+    static func run(
+        _ arguments: [String], in directory: String, proxy: String? = nil, environment additional: [String: String] = [:]
+    ) async throws -> Command {
         var environment = [
             "HOME": directory, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com",
             "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_TERMINAL_PROMPT": "0",
         ]
         environment["http_proxy"] = proxy.map { "http://" + $0 }
+        environment.merge(additional) { $1 }
         return try await Command.run("/usr/bin/git", arguments, environment: environment, directory: directory)
     }
 
-    static func require(_ arguments: [String], in directory: String, proxy: String? = nil) async throws {
-        let run = try await run(arguments, in: directory, proxy: proxy)
+    /// - Parameter home: the directory of its configuration; nil: the one it runs in.
+    static func require(_ arguments: [String], in directory: String, proxy: String? = nil, home: String? = nil) async throws {
+        let run = try await run(arguments, in: directory, proxy: proxy, environment: home.map { ["HOME": $0] } ?? [:])
         try #require(run.status == 0, "\(arguments): \(run.errors)")
     }
 }

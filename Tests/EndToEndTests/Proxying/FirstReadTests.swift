@@ -44,6 +44,29 @@ import Testing
         }
     }
 
+    /// A response to one user is no other's, also where a field that is passed on unread tells the users of one credential apart.
+    @Test(arguments: ["auto", "header:X-Odd"]) func aResponseIsItsUsers(_ identity: String) async throws {
+        let answer = "HTTP/1.1 200 OK\r\nCache-Control: private, max-age=600\r\nX-Request-Id: {n}\r\nContent-Length: 4\r\n\r\nmine"
+        try await RelaySite.with(answer, upstream: ["identity": .string(identity)]) { site in
+            let users = [
+                "Authorization: Bearer one\r\n", "Authorization: Bearer two\r\n", "", "X-Odd: a\r\nAuthorization: Bearer one\r\n",
+                "X-Odd: b\r\n",
+            ]
+            for round in 0..<4 { for user in users { _ = try await site.get("/warm/\(round)", fields: user) } }
+            for round in 0..<8 {
+                // With `auto` the field names nobody.
+                for user in identity == "auto" ? users.prefix(2) : users.filter({ !$0.isEmpty })[...] {
+                    let before = site.script.requests.count
+                    for _ in 0..<2 { try await #expect(site.get("/new/\(round)", fields: user).body == "mine") }
+                    let sent = site.script.requests[before...].filter { $0.hasPrefix("GET /new/\(round) ") }
+                    #expect(
+                        sent.count == 1 && user.split(separator: "\r\n").allSatisfy { sent.first?.contains($0) == true }, "\(user): \(sent)"
+                    )
+                }
+            }
+        }
+    }
+
     /// Whatever the origin answers, the reply, what is stored of it and the number of requests are those of the full path.
     @Test(arguments: 1...4) func everyResponseIsTreatedAsOnTheFullPath(_ seed: UInt64) async throws {
         try await RelaySite.with(Self.ok("usual")) { relayed in

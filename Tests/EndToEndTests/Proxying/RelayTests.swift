@@ -37,6 +37,39 @@ import Testing
         }
     }
 
+    /// Clients with tracing send no two requests alike; each is relayed, and the origin gets what its client sent.
+    @Test func requestsWithIdsOfTheirOwnAreRelayed() async throws {
+        try await with(Self.ok("usual")) { site in
+            let ids = { (number: Int) in "traceparent: 00-\(number)-1-01\r\nX-Request-Id: id-\(number)\r\nX-Odd: \(number % 3)\r\n" }
+            for number in 0..<10 { _ = try await site.get(fields: ids(number)) }
+            let before = try await site.relays()
+            for number in 10..<40 {
+                let token = number % 2 == 0 ? "Authorization: Bearer user\(number % 5)\r\n" : ""
+                try await #expect(site.get(fields: "Accept: a/b\r\n" + ids(number) + token).body == "usual")
+                let last = try #require(site.script.requests.last)
+                for line in (ids(number) + token).split(separator: "\r\n") { #expect(last.contains("\r\n\(line)\r\n"), "\(last)") }
+                #expect(last.contains("Bearer") == !token.isEmpty && last.ranges(of: "X-Request-Id").count == 1, "\(last)")
+            }
+            // The first two of a shape take the full path, and the first one of each user.
+            #expect(try await site.relays() >= before + 20)
+        }
+    }
+
+    /// The first requests of other users of a shape are no reason to learn it anew.
+    @Test func oneShapeServesManyUsers() async throws {
+        try await with(Self.ok("usual")) { site in
+            let token = { (user: Int) in "Authorization: Bearer user\(user)\r\n" }
+            for user in 0..<20 { for _ in 0..<2 { _ = try await site.get(fields: token(user)) } }
+            let before = try await site.relays()
+            for user in 0..<20 {
+                _ = try await site.get(fields: token(user + 100))
+                try await #expect(site.get(fields: token(user + 100)).body == "usual")
+                #expect(site.script.requests.last?.contains("Bearer user\(user + 100)\r\n") == true)
+            }
+            #expect(try await site.relays() >= before + 15)
+        }
+    }
+
     @Test func chunksAndLengthsOfEverySizeArriveWhole() async throws {
         try await with(Self.ok("x")) { site in
             try await site.warm()
@@ -76,6 +109,55 @@ import Testing
             for _ in 0..<12 { try await #expect(site.get().body == "body") }
             try await Task.sleep(for: .milliseconds(100))
             #expect(site.script.connections - connections <= site.script.requests.count - requests)
+        }
+    }
+
+    /// Bytes after a response answer no request, whether they come with it or later (RFC 9112 §6.3).
+    @Test(arguments: ["", "Cache-Control: no-cache\r\n"], ["", "~"]) func strayBytesAnswerNobody(
+        _ fields: String, _ pause: String
+    ) async throws {
+        try await with(Self.ok("usual")) { site in
+            for _ in 0..<6 { try await #expect(site.get(fields: fields).body == "usual") }
+            for round in 0..<6 {
+                site.script.answer =
+                    Self.ok("usual") + pause + "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\nevil"
+                try await #expect(site.get(fields: fields).body == "usual", "round \(round)")
+                site.script.answer = Self.ok("other")
+                if !pause.isEmpty { try await Task.sleep(for: .milliseconds(100)) }
+                try await #expect(site.get(fields: fields).body == "other", "round \(round)")
+            }
+        }
+    }
+
+    /// What no relay takes is read on kept connections too.
+    @Test func readsOfThePipelineKeepTheirConnections() async throws {
+        try await with(Self.ok("usual")) { site in
+            for _ in 0..<20 { try await #expect(site.get(fields: "Cache-Control: no-cache\r\n").body == "usual") }
+            #expect(site.script.requests.count == 20 && site.script.connections <= 2)
+            // One that is closed meanwhile is replaced.
+            site.script.answer = "close"
+            async let reply = site.get(fields: "Cache-Control: no-cache\r\n")
+            try await eventually("the request") { site.script.requests.count > 20 }
+            site.script.answer = Self.ok("again")
+            let (head, body) = try await reply
+            #expect(head.status == 200 && body == "again" || head.status == 502, "\(head)")
+            try await #expect(site.get(fields: "Cache-Control: no-cache\r\n").body == "again")
+        }
+    }
+
+    /// No way leads around the network switch.
+    @Test func whatTheNetworkSwitchEndsIsNotSentAgain() async throws {
+        try await with(Self.ok("usual")) { site in
+            let fields = "Cache-Control: no-cache\r\n"
+            for _ in 0..<10 { try await #expect(site.get(fields: fields).body == "usual") }
+            site.script.answer = "silence"
+            let before = site.script.requests.count
+            async let reply = site.get(fields: fields)
+            try await eventually("the request") { site.script.requests.count > before }
+            #expect(try await site.server.command("network", "offline").status == 0)
+            #expect(try await reply.head.status >= 500)
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(site.script.requests.count == before + 1)
         }
     }
 

@@ -63,6 +63,36 @@ import Testing
         }
     }
 
+    /// Each write with ids of its own is relayed, and sent and recorded with them.
+    @Test func writesWithIdsOfTheirOwnAreRelayed() async throws {
+        try await RelaySite.with(Self.created("7")) { site in
+            let ids = { (number: Int) in "traceparent: 00-\(number)-1-01\r\nX-Request-Id: id-\(number)\r\n" }
+            for number in 0..<10 { _ = try await site.write("{}", fields: ids(number)) }
+            let relayed = try await site.relays()
+            for number in 10..<30 {
+                let reply = try await site.write("{\"round\":\(number)}", fields: ids(number) + "X-Csrf-Token: t\r\n")
+                #expect(reply.head.status == 201, "\(reply)")
+                let last = try #require(site.script.requests.last)
+                for line in ids(number).split(separator: "\r\n") { #expect(last.contains("\r\n\(line)\r\n"), "\(last)") }
+                #expect(
+                    last.contains("X-Csrf-Token: t") && last.ranges(of: "X-Request-Id").count == 1
+                        && last.hasSuffix("{\"round\":\(number)}"))
+            }
+            #expect(try await site.relays() >= relayed + 17)
+            #expect(try await site.server.operations().isEmpty)
+            // One that gets no answer is queued with its own ids, and without the secret.
+            site.script.answer = "silence"
+            try await site.client.send(
+                "POST /notes HTTP/1.1\r\nHost: \(site.server.gateway)\r\nContent-Type: application/json\r\n\(ids(77))Content-Length: 2\r\n\r\n{}"
+            )
+            try await eventually("the request") { site.script.requests.last?.contains("id-77") == true }
+            #expect(try await site.server.command("network", "offline").status == 0)
+            #expect(MessageHead(try await site.client.read(through: "\r\n\r\n")).status == 202)
+            let queued = try await site.server.operations()
+            #expect(queued.count == 1, "\(queued)")
+        }
+    }
+
     /// Many clients send head and body by themselves.
     @Test(arguments: [0, 3]) func theBodyMayFollowItsHead(_ beginning: Int) async throws {
         try await RelaySite.with(Self.usual) { site in

@@ -26,4 +26,31 @@ import Testing
             ClientAbortPolicy.decide(received: received, announced: announced, isStored: false, hasOtherReaders: false)
                 == .abort(.notStored))
     }
+
+    @Test(arguments: [
+        (AbortRule.word(.always), Int64(0), Int64?.none, ClientAbortPolicy.finish), (.word(.always), 0, .max, .finish),
+        (.word(.never), 10, 11, .abort(.rule)), (.word(.never), 0, nil, .abort(.rule)),
+        (bounds(below: .kib(1), above: 50), 0, 1024, .finish), (bounds(below: .kib(1), above: 50), 0, 1025, .abort(.tooMuchRemains)),
+        // The bound of the built-in rule for the rest does not apply.
+        (bounds(below: .zero, above: 50), 10 * maxRest, 20 * maxRest, .finish),
+        (bounds(below: .zero, above: 50), 10 * maxRest - 1, 20 * maxRest, .abort(.tooMuchRemains)),
+        (bounds(below: .zero, above: 100), 99, 100, .abort(.tooMuchRemains)), (bounds(below: .zero, above: 0), 0, 100, .finish),
+        (bounds(below: .kib(1), above: 0), 0, nil, .abort(.endUnknown)),
+    ])
+    func ruled(_ rule: AbortRule, _ received: Int64, announced: Int64?, expected: ClientAbortPolicy) {
+        let decide = { (isStored: Bool, others: Bool) in
+            ClientAbortPolicy.decide(
+                received: ByteCount(received), announced: announced.map { ByteCount($0) }, isStored: isStored, hasOtherReaders: others,
+                rule: rule)
+        }
+        #expect(decide(true, false) == expected)
+        #expect(decide(true, true) == .finish)
+        #expect(decide(false, false) == .abort(.notStored))
+    }
+
+    private static func bounds(below: ByteCount, above: Int) -> AbortRule {
+        var bounds = AbortBounds()
+        (bounds.finishBelow, bounds.finishAbovePercent) = (below, above)
+        return .bounds(bounds)
+    }
 }

@@ -193,7 +193,24 @@ import Testing
         if case .refused(let detail) = decision { #expect(detail.contains("\(status)")) }
     }
 
-    @Test(arguments: [(302, false), (404, false), (410, false), (204, true), (203, true)])
+    @Test func anEmpty200IsBelievedWhenItWasSeenTwice() {
+        let (empty, full) = ("Content-Length: 0", "Content-Length: 5")
+        var copy = CachingFixture.stored(bodyLength: 5)
+        for (fields, isConfirmed, isAllowed) in [(empty, false, false), (empty, true, true), (full, false, true)] {
+            let response = CachingFixture.response(fields)
+            let decision = Replacement.decide(
+                response, stored: [copy], receivedAt: CachingFixture.start, isConfirmed: isConfirmed)
+            #expect((decision == .allowed) == isAllowed, "\(fields) \(isConfirmed)")
+            #expect(Replacement.needsConfirmation(response, stored: [copy]) == (fields == empty))
+        }
+        // What a write has made out of date, or was empty before, is no good copy.
+        copy.isInvalidated = true
+        #expect(!Replacement.needsConfirmation(CachingFixture.response(empty), stored: [copy]))
+        (copy.isInvalidated, copy.bodyLength) = (false, 0)
+        #expect(!Replacement.needsConfirmation(CachingFixture.response(empty), stored: [copy]))
+    }
+
+    @Test(arguments: [(302, false), (404, false), (410, false), (204, false), (203, true)])
     func whatWasSeenOnceReplacesNothing(_ status: Int, isAllowed: Bool) {
         let decision = Replacement.decide(
             CachingFixture.response("Cache-Control: max-age=60", status: status), stored: [CachingFixture.stored()],

@@ -11,6 +11,7 @@ import Testing
         var policy = CachePolicy.standard
         var request = ""
         var window = TimeSpan.forever
+        var staleOnError: TimeSpan?
         var testDescription: String { "\(stored) @\(now) \(failure) \(policy) \(request)" }
     }
 
@@ -56,12 +57,28 @@ import Testing
         Case(stored: minute, now: 101, failure: .status(500), permitted: false, policy: .offlineFirst, window: .seconds(100)),
         Case(stored: minute + ", must-revalidate", now: 100, failure: .status(503), permitted: false, policy: .offlineFirst),
         Case(stored: minute, now: 100, failure: .status(403), permitted: false, policy: .offlineFirst),
+        // Statuses of content delivery networks.
+        Case(stored: tolerant, now: 90, failure: .status(520), permitted: true),
+        Case(stored: minute, now: 100, failure: .status(529), permitted: true, policy: .offlineFirst),
+        Case(stored: tolerant, now: 90, failure: .status(530), permitted: false),
+        // A window of the configuration.
+        Case(stored: minute, now: 90, failure: .status(503), permitted: true, staleOnError: .seconds(30)),
+        Case(stored: minute, now: 91, failure: .status(503), permitted: false, staleOnError: .seconds(30)),
+        Case(stored: minute, now: 90, failure: .status(404), permitted: false, staleOnError: .seconds(30)),
+        Case(stored: minute + ", must-revalidate", now: 61, failure: .status(503), permitted: false, staleOnError: .forever),
+        Case(stored: minute, now: 61, failure: .status(503), permitted: false, request: "Cache-Control: no-cache", staleOnError: .forever),
+        Case(stored: minute, now: 61, failure: .untrusted, permitted: false, staleOnError: .forever),
+        // A demand to pause.
+        Case(stored: minute, now: 100, failure: .status(429), permitted: true, policy: .offlineFirst),
+        Case(stored: minute, now: 100, failure: .status(429), permitted: false, policy: .offlineFirst, request: "Cache-Control: no-cache"),
+        Case(stored: minute, now: 100, failure: .status(429), permitted: false),
+        Case(stored: tolerant, now: 90, failure: .status(429), permitted: true),
         // A certificate error is never hidden by a stored response.
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false),
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false, policy: .offlineFirst),
     ])
     func permits(_ given: Case) {
-        let context = ReuseContext(policy: given.policy, offlineWindow: given.window)
+        let context = ReuseContext(policy: given.policy, offlineWindow: given.window, staleOnError: given.staleOnError)
         let permitted = StaleOnError.permits(
             CachingFixture.stored(given.stored), request: CachingFixture.request(given.request), failure: given.failure, context: context,
             now: CachingFixture.at(given.now))

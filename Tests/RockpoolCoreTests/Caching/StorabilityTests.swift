@@ -35,6 +35,9 @@ import Testing
         Case(response: "Cache-Control: max-age=60 | Cache-Control: No-Store", expected: .refused(.noStore)),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.requestNoStore), request: "Cache-Control: no-store"),
         Case(response: "Cache-Control: no-cache", expected: .refused(.neverReusable)),
+        Case(response: "Cache-Control: no-cache", expected: .shared, context: StorageContext(overridesFreshness: true)),
+        Case(
+            response: "Cache-Control: private, no-cache", expected: .refused(.isPrivate), context: StorageContext(overridesFreshness: true)),
         Case(response: "Cache-Control: no-cache | ETag: \"a\"", expected: .shared),
         Case(response: "Cache-Control: no-cache, max-age=60", expected: .refused(.neverReusable)),
         Case(response: "Cache-Control: no-cache=\"x\", max-age=60", expected: .shared),
@@ -308,7 +311,10 @@ import Testing
         check(Case(response: challenge, expected: .refused(.status), status: 401))
         check(Case(response: challenge, expected: .refused(.status), status: 401, context: Self.annOffline))
         check(Case(response: challenge, expected: .refused(.status), status: 401, request: "Authorization: Basic x", context: Self.offline))
-        for other in ["", "WWW-Authenticate: Bearer", "WWW-Authenticate: Digest nonce=1"] {
+        for known in ["Bearer", "Digest nonce=1, qop=\"auth, auth-int\"", "basic"] {
+            check(Case(response: "WWW-Authenticate: \(known)", expected: .own("anonymous"), status: 401, context: Self.offline))
+        }
+        for other in ["", "WWW-Authenticate: NTLM", "WWW-Authenticate: Negotiate, X realm=\"a, Basic b\""] {
             check(Case(response: other, expected: .refused(.status), status: 401, context: Self.offline))
         }
     }

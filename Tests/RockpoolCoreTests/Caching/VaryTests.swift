@@ -20,7 +20,18 @@ import Testing
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.50", "Accept-Encoding: gzip; q=0.5", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0", "Accept-Encoding: gzip", false),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.5, br", "Accept-Encoding: br;q=0.1 ,gzip", true),
-        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: gzip, br", false),
+        // What was left without a coding for a client that accepts one serves all that do not refuse it.
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: gzip, br", true),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "", true), ("Vary: Accept-Encoding", "", "Accept-Encoding: gzip", false),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: br, identity;q=0", false),
+        ("Vary: Accept-Encoding", "Accept-Encoding: identity", "Accept-Encoding: gzip", false),
+        // A coding serves whoever accepts it.
+        ("Vary: Accept-Encoding | Content-Encoding: gzip", "Accept-Encoding: gzip", "Accept-Encoding: gzip, deflate, br, zstd", true),
+        ("Vary: Accept-Encoding | Content-Encoding: gzip", "Accept-Encoding: gzip", "Accept-Encoding: *", true),
+        ("Vary: Accept-Encoding | Content-Encoding: gzip", "Accept-Encoding: gzip, br", "Accept-Encoding: gzip;q=0.1", true),
+        ("Vary: Accept-Encoding | Content-Encoding: br", "Accept-Encoding: gzip, br", "Accept-Encoding: gzip", false),
+        ("Vary: Accept-Encoding | Content-Encoding: gzip", "Accept-Encoding: gzip", "", false),
+        ("Vary: Accept-Encoding, A | Content-Encoding: gzip", "Accept-Encoding: gzip | A: 1", "Accept-Encoding: gzip, br | A: 2", false),
         ("Vary: Accept-Language", "Accept-Language: de-DE, en;q=0.8", "Accept-Language: de-de,EN;q=0.80", true),
         ("Vary: Accept-Language", "Accept-Language: de, en", "Accept-Language: en, de", false),
         ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5", "Accept-Language: en;q=0.1, de;q=0.9", true),
@@ -44,6 +55,18 @@ import Testing
     func matches(_ response: String, stored: String, given: String, isMatch: Bool) {
         let variant = CachingFixture.stored(response, for: stored)
         #expect(Vary.matches(stored: variant, request: CachingFixture.request(given)) == isMatch)
+    }
+
+    @Test func aVariantForTheSameCodingsGoesFirst() {
+        let candidates = ["gzip", "gzip, br"].enumerated().map { index, codings in
+            CachingFixture.stored("Cache-Control: max-age=60 | Vary: Accept-Encoding | Date: @\(index)", for: "Accept-Encoding: \(codings)")
+        }
+        for (codings, expected) in [("gzip", 0), ("br, gzip", 1), ("zstd", 1)] {
+            let decision = Reuse.decide(
+                candidates: candidates, request: CachingFixture.request("Accept-Encoding: \(codings)"), context: ReuseContext(),
+                now: CachingFixture.start)
+            #expect(decision.selected == expected, "\(codings)")
+        }
     }
 
     @Test func selectingFieldsAreOrderedAndOnlyThoseNamed() {

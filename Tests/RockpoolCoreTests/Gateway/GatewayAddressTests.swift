@@ -30,6 +30,16 @@ import Testing
         #expect(gateway.translated(reference) == nil && field(.location, reference) == reference)
     }
 
+    @Test(arguments: ["Next-Page", "X-Next-Page-URL", "SourceMap"])
+    func whatIsAUrlOfTheOriginIsTranslatedInEveryField(_ name: String) throws {
+        let name = try #require(HTTPField.Name(name))
+        #expect(field(name, "https://api.test/n?p=2") == "http://localhost:7630/n?p=2")
+        #expect(GatewayAddress.mayConcern([name: "https://api.test/n?p=2"]) && !GatewayAddress.mayConcern([name: "hello"]))
+        for other in ["https://other.test/n", "https://api.test/a, https://api.test/b", "see https://api.test/", "/n?p=2", "http"] {
+            #expect(field(name, other) == other)
+        }
+    }
+
     @Test func linksAndRefreshAreTranslated() {
         let link = HTTPField.Name("Link") ?? .location
         let value = #"<https://api.test/n?p=2>; rel="next", <https://cdn.test/a>; rel=preload, </x>; rel=self"#
@@ -68,6 +78,31 @@ import Testing
         #expect(cookies == "a=b; Path=/notes/; HttpOnly")
         #expect(gateway.translated([.setCookie: "__Host-a=b; Path=/; Secure"])[.setCookie] == "__Host-a=b; Path=/; Secure")
         #expect(gateway.translated([.accessControlAllowOrigin: origin.url])[.accessControlAllowOrigin] == "http://localhost:7630")
+    }
+
+    @Test(arguments: ["", "/notes"]) func aPathOfTheOriginIsNoPartOfThePathsAtTheGateway(prefix: String) throws {
+        let origin = OriginAddress(scheme: .https, host: "api.test")
+        let gateway = try #require(
+            GatewayAddress(origin: origin, base: "http://localhost:7630", prefix: prefix, basePath: "/api/v2"))
+        let base = "http://localhost:7630" + prefix
+        for (reference, expected) in [
+            ("/api/v2/notes/1", prefix + "/notes/1"), ("/api/v2", prefix + "/"), ("/api/v2?x", prefix + "/?x"),
+            ("https://api.test/api/v2/notes", base + "/notes"), ("//api.test/api/v2/a", "//localhost:7630\(prefix)/a"),
+            // Outside of it: the origin itself, which no path of the gateway leads to.
+            ("/login", "https://api.test/login"), ("/api/v20", "https://api.test/api/v20"),
+        ] { #expect(gateway.translated(reference) == expected, "\(reference)") }
+        for reference in ["v1", "https://api.test/login", "https://api.test/api/v20", "https://api.test"] {
+            #expect(gateway.translated(reference) == nil, "\(reference)")
+        }
+        // Rockpool's own documents are at the gateway.
+        let own = "/.well-known/rockpool/operations/1"
+        #expect(gateway.translated(own) ?? own == prefix + own)
+        for (path, expected) in [("/", "/"), ("/api", "/"), ("/api/v2", "/"), ("/api/v2/x", "/x"), ("/other", "/other")] {
+            #expect(gateway.translated([.setCookie: "a=b; Path=\(path)"])[.setCookie] == "a=b; Path=\(prefix)\(expected)")
+        }
+        let json = Array(#"{"url":"https://api.test/api/v2/1","other":"https://api.test/x"}"#.utf8)
+        let ours = Array(#"{"url":"\#(base)/1","other":"https://api.test/x"}"#.utf8)
+        #expect(gateway.outward(json: json) == ours && gateway.inward(json: ours) == json)
     }
 
     @Test func theOriginsOwnNameNeedsNoTranslation() {

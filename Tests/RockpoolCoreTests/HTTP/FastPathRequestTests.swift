@@ -47,9 +47,9 @@ struct PlainRequestTests {
         }
         let (plain, bytes) = try request("\(name): one\r\n")
         let known = Array("\(name): one\n".utf8)
-        #expect(plain.hasCredential && plain.credentialLines.map { String(decoding: bytes[$0], as: UTF8.self) } == ["\(name): one"])
+        #expect(plain.hasCredential && plain.lines.credentialLines.map { String(decoding: bytes[$0], as: UTF8.self) } == ["\(name): one"])
         func isKnown(_ credential: [UInt8], of plain: FastPathRequest, _ bytes: [UInt8]) -> Bool {
-            plain.hasCredential(credential, in: bytes.span)
+            plain.lines.hasCredential(credential, in: bytes.span)
         }
         #expect(isKnown(known, of: plain, bytes))
         for other in ["", "\(name): on\n", "\(name): one", "\(name): ones\n", "\(name): one\n\(name): one\n"] {

@@ -25,6 +25,16 @@ import Testing
         #expect(line(url).text(.json)?.contains(shown) == true && line(url).text(.common)?.contains(shown) == true)
     }
 
+    /// What an editor was shown is put back where it was left as it is.
+    @Test(arguments: [
+        ("/x?token=REDACTED&q=2", "/x?token=a&q=2"), ("/x?q=2&token=new", "/x?q=2&token=new"),
+        ("http://a.test/y?key=REDACTED&key=REDACTED&key=REDACTED", "http://a.test/y?key=b&key=c&key=REDACTED"),
+        ("/x?sig=REDACTED", "/x?sig=REDACTED"), ("/x", "/x"),
+    ]) func shownSecretsAreRestored(_ edited: String, _ meant: String) {
+        #expect(SecretParameters.restored(edited, from: "/x?token=a&q=1&key=b&key=c") == meant)
+        #expect(SecretParameters.occur(in: edited) == edited.contains("="))
+    }
+
     @Test func eachFormatIsOneLine() throws {
         #expect(line("http://a.test/x").text(.off) == nil)
         #expect(line("http://a.test/x").text(.common) == #"- - - [06/Nov/1994:08:49:37 +0000] "GET http://a.test/x HTTP/1.1" 200 5"#)

@@ -178,7 +178,7 @@ import Testing
     @Test func effectsOfLiveWritesEndThePause() {
         var replay = paused()
         func live(_ sign: RouteSign, of client: String = "") -> ReplayMachine.Event {
-            .answered(upstream: "notes", route: "PATCH", client: client, sign, sequence: nil)
+            .answered(upstream: "notes", route: "PATCH", client: client, sign, id: nil)
         }
         let actions = [live(.refusal(cause: "405")), live(.nothing), live(.effect, of: "ada"), live(.effect)].map { replay.step($0) }
         #expect(actions == [[], [], [], sent(4)])
@@ -219,7 +219,7 @@ import Testing
     @Test func aWriteThatCannotBeSentIsNoTest() {
         var replay = paused()
         #expect(replay.later(.seconds(3)) == sent(4))
-        #expect(replay.step(.failed(sequence: 4)) == sent(5))
+        #expect(replay.step(.failed(id: "4")) == sent(5))
         #expect(replay.answered(summary(5, lane: "5")) == [] && replay.machine.routePauses.isEmpty)
         #expect(replay.later(.seconds(1)) == sent(4))
     }
@@ -237,7 +237,7 @@ import Testing
 
     @Test func peopleOverrideThePause() {
         var replay = paused()
-        #expect(replay.step(.urged(sequence: 5)) == sent(5))
+        #expect(replay.step(.urged(summary(5, lane: "5"))) == sent(5))
         #expect(replay.answered(summary(5, lane: "5"), answer(405)) == [])
         #expect(replay.step(.overruled(upstream: "notes")) == sent(4))
     }

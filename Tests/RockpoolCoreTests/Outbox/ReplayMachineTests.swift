@@ -173,12 +173,12 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
     @Test func aFailedStoreIsTriedAgainInASecond() {
         var replay = Self.wide()
         #expect(replay.accept(summary(1)) == sent(1))
-        #expect(replay.step(.failed(sequence: 1)) == [])
+        #expect(replay.step(.failed(id: "1")) == [])
         #expect(replay.later(.milliseconds(999)) == [])
         #expect(replay.later(.milliseconds(1)) == sent(1))
         // The outcome of the attempt could not be recorded: the row is in flight on disk, but no attempt runs.
         _ = replay.step(.attempted(inflight(summary(1)), answer(200), body: []))
-        _ = replay.step(.failed(sequence: 1))
+        _ = replay.step(.failed(id: "1"))
         #expect(replay.later(.seconds(1)) == sent(1))
         guard case .move("1", 1, let disposition)? = replay.step(.settled(summary(1, .inflight, sent: noon))).first else {
             Issue.record("the operation is left in flight")
@@ -192,7 +192,7 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         var replay = Self.wide()
         #expect(replay.accept(summary(1)) == sent(1))
         for seconds: Int64 in [1, 2, 4, 8, 16, 32, 60, 60] {
-            #expect(replay.step(.refused(sequence: 1)) == [])
+            #expect(replay.step(.refused(id: "1")) == [])
             #expect(replay.later(.milliseconds(seconds * 1000 - 1)) == [], "\(seconds)")
             #expect(replay.later(.milliseconds(1)) == sent(1), "\(seconds)")
         }

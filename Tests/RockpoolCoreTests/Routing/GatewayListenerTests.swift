@@ -33,6 +33,23 @@ import Testing
         } catch { #expect("\(error.status)" == expected) }
     }
 
+    @Test(arguments: [
+        ("localhost", 7630, "/notes?x", "/api/v2/notes?x"), ("localhost", 7630, "/", "/api/v2/"), ("localhost", 7630, "*", "*"),
+        ("localhost", 7630, "/.well-known/rockpool/operations/1", "/.well-known/rockpool/operations/1"),
+        // By the origin's own name the client sends whole paths.
+        ("e.example", 443, "/api/v2/notes", "/api/v2/notes"),
+    ])
+    func theOriginsPathStandsBeforeThatOfTheClient(host: String, port: Int, path: String, expected: String) throws {
+        var upstream = Self.upstream("e")
+        upstream.basePath = "/api/v2"
+        let door = GatewayListener(listen: "127.0.0.1:7630", upstreams: [upstream])
+        #expect(try door.entrance(host: host, port: port, path: path, at: "127.0.0.1:7630").target == expected)
+        // With a path of the gateway, which it takes the place of.
+        upstream.gatewaySettings?.path = "/e"
+        let shared = GatewayListener(listen: "127.0.0.1:7630", upstreams: [upstream])
+        #expect(try shared.entrance(host: "localhost", port: 7630, path: "/e/notes", at: "127.0.0.1:7630").target == "/api/v2/notes")
+    }
+
     @Test func upstreamsOfOneAddressShareAListener() {
         var other = Self.upstream("e")
         other.gatewaySettings?.listen = "127.0.0.1:7631"

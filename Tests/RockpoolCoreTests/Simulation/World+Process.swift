@@ -81,24 +81,25 @@ extension World {
         switch event {
         case .changed(let row):
             "changed \(row.sequence) \(row.method) \(row.lane) of \(row.principal ?? "") needs \(row.needs.sorted()) apart \(row.isApart) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
+        case .reread(let row): "reread \(row.sequence) \(row.state)"
         case .settled(let row): "settled \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
         case .attempted(let operation, .answered(let head), _, _, _): "attempted \(operation.sequence) \(head.status)"
         case .attempted(let operation, .failed(let failure), _, _, _):
             "attempted \(operation.sequence) \(failure.kind) sent \(failure.sent)"
         case .unsendable(let operation, let disposition): "unsendable \(operation.sequence) \(disposition.state)"
         case .looked(let operation, let effect): "looked \(operation.sequence) \(effect)"
-        case .failed(let sequence): "failed \(sequence)"
-        case .refused(let sequence): "refused \(sequence)"
+        case .failed(let id): "failed \(id)"
+        case .refused(let id): "refused \(id)"
         case .reachability(let upstream, let isReachable): "\(upstream) \(isReachable ? "reachable" : "away")"
         case .held(_, let lane, _, let moment): "held \(lane) until \((moment - noon).milliseconds)"
         case .proved(let principal): "\(principal) is proved"
         case .credential(let principal): "credential of \(principal)"
-        case .throttled(let sequence, let moment): "\(sequence) throttled until \((moment - noon).milliseconds)"
+        case .throttled(let id, let moment): "\(id) throttled until \((moment - noon).milliseconds)"
         case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
         case .resumed: "resumed"
         case .answered(_, let route, _, let sign, _): "\(route): \(sign)"
         case .overruled: "overruled"
-        case .urged(let sequence): "urged \(sequence)"
+        case .urged(let row): "urged \(row.sequence)"
         case .tick: "tick"
         }
     }
@@ -128,17 +129,17 @@ extension World {
 
     private mutating func perform(_ action: ReplayMachine.Action) {
         switch action {
-        case .send(_, let sequence):
+        case .send(let id, let sequence):
             commit(
                 { world in
                     guard let operation = world.disk.lease(sequence, now: world.now) else {
                         return { $0.step(.settled(OperationSummary($0.disk.row(sequence).operation))) }
                     }
                     return { $0.transmit(operation) }
-                }, failed: { $0.step(.failed(sequence: sequence)) })
+                }, failed: { $0.step(.failed(id: id)) })
         case .look(_, let sequence):
             look(for: disk.row(sequence).operation)
-        case .record(_, let sequence, let disposition):
+        case .record(let id, let sequence, let disposition):
             let outcome = process?.outcomes.removeValue(forKey: sequence)
             commit(
                 { world in
@@ -148,14 +149,14 @@ extension World {
                         world.checkSession(row)
                         world.step(.settled(OperationSummary(row)))
                     }
-                }, failed: { $0.step(.failed(sequence: sequence)) })
-        case .move(_, let sequence, let disposition):
+                }, failed: { $0.step(.failed(id: id)) })
+        case .move(let id, let sequence, let disposition):
             let from = process?.machine.summary(of: sequence).map { Set([$0.state]) } ?? []
             commit(
                 { world in
                     let row = world.disk.move(sequence, disposition, from: from, now: world.now)
                     return { $0.step(.settled(OperationSummary(row))) }
-                }, failed: { $0.step(.failed(sequence: sequence)) })
+                }, failed: { $0.step(.failed(id: id)) })
         }
     }
 }

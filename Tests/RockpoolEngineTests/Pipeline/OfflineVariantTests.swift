@@ -10,9 +10,9 @@ struct OfflineVariantTests {
     @Test(
         arguments: [
             // Columns: request field of the stored variant, response field, request field of the read, expectation.
-            ("Accept-Encoding", nil, nil, "gzip, br", true), ("Accept-Encoding", "gzip", "gzip", "gzip, deflate, br", true),
+            ("Accept-Encoding", nil, nil, "gzip, br", true),
             ("Accept-Encoding", "gzip", "gzip", nil, false), ("Accept-Encoding", "gzip", "gzip", "br", false),
-            ("Accept-Encoding", "gzip", "gzip", "gzip;q=0", false), ("Accept-Encoding", "gzip", "gzip", "*", true),
+            ("Accept-Encoding", "gzip", "gzip", "gzip;q=0", false),
             ("Accept-Encoding", "br", "br", "gzip", false), ("Accept-Language", "de", nil, "en", true),
             ("Accept-Language", "de", nil, nil, true),
             ("Accept", "application/json", nil, "*/*", true), ("Accept", "application/json", nil, "text/html", false),

@@ -12,6 +12,6 @@ final class Told: Sendable {
     var credentials: Int { heard.withLock { $0.count { if case .credential = $0 { true } else { false } } } }
     /// The states of operations, in the order of publication.
     var states: [OperationState] {
-        heard.withLock { $0.compactMap { if case .operation(_, let state) = $0 { state } else { nil } } }
+        heard.withLock { $0.compactMap { if case .operation(_, let state, _) = $0 { state } else { nil } } }
     }
 }

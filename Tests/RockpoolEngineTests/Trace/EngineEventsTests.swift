@@ -44,7 +44,7 @@ struct EngineEventsTests {
     @Test func listenersHearEveryEventInOrder() {
         let heard = Mutex<[String]>([])
         events.listen { event in
-            guard case .operation(let id, let state) = event else { return }
+            guard case .operation(let id, let state, _) = event else { return }
             heard.withLock { $0.append("\(id) \(state)") }
         }
         events.tell(.operation(id: "1", state: .pending))

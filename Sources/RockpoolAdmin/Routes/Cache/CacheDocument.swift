@@ -13,6 +13,7 @@ enum CacheDocument {
             "freshUntil": .time(listing.freshUntil), "lastUsedAt": .time(listing.lastUsedAt), "pinned": .bool(listing.isPinned),
             "identity": .string(listing.isPrivate ? "private" : "shared"),
             "principal": listing.isPrivate ? .string(listing.identity) : .null, "variants": .integer(listing.variants),
+            "hits": .integer(listing.hits),
             "offline": .bool(until.map { $0 > offline.now } ?? true), "offlineUntil": .time(until),
         ]
     }

@@ -26,18 +26,15 @@ struct CacheRoutes {
     }
 
     private func list(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: PagePlace.names.union(["prefix", "path", "category"]))
+        let query = try AdminQuery(request, known: PagePlace.names.union(CacheListFilter.names))
         let place = try PagePlace(query)
         let cursor = try query.one(named: "cursor").map { text throws(Refusal) in
             guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
             return cursor
         }
-        let (prefix, category, text) = (
-            try query.one(named: "prefix") ?? "", try query.one(named: "category"), try query.one(named: "path")
-        )
-        let rows = try await cache.list(
-            prefix: prefix, category: category, text: text, after: cursor, offset: place.offset, limit: place.limit)
-        if rows.isEmpty, let category {
+        let filter = try CacheListFilter(query, now: now())
+        let rows = try await cache.list(filter, after: cursor, offset: place.offset, limit: place.limit)
+        if rows.isEmpty, let category = filter.category {
             let inUse = try await cache.usage().byCategory.keys
             _ = try CacheSelector.category(category, active: active, inUse: Set(inUse))
         }
@@ -46,7 +43,7 @@ struct CacheRoutes {
         var document: JSONValue = [
             "items": .array(rows.map { CacheDocument.item(of: $0, offline: offline) }), "next": .optional(next),
         ]
-        if place.isCounted { document["total"] = .integer(try await cache.count(prefix: prefix, category: category, text: text)) }
+        if place.isCounted { document["total"] = .integer(try await cache.count(filter)) }
         return .json(document)
     }
 

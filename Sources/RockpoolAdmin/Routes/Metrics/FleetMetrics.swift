@@ -7,6 +7,8 @@ import RockpoolStore
 struct FleetMetrics {
     /// Nil without a fleet.
     let fleet: FleetStanding?
+    /// The number of operations that this node has claimed.
+    let claimed: Int
     let parents: SiteParents
 
     func add(to metrics: inout MetricsText) {
@@ -33,6 +35,17 @@ struct FleetMetrics {
         metrics.add(
             "rockpool_fleet_feed_age_seconds", kind: .gauge, help: "Time since this node knew every change of the others.",
             value: fleet.feedAge / .seconds(1))
+        metrics.add("rockpool_fleet_claimed", kind: .gauge, help: "Operations that this node has in flight.", value: claimed)
+        metrics.add("rockpool_fleet_held", kind: .gauge, help: "Writes that this node keeps until the database is back.", value: fleet.held)
+        metrics.add(
+            "rockpool_fleet_behind", kind: .gauge, help: "Changes of others that this node did not have when it looked last.",
+            value: Int(fleet.behind))
+        metrics.add(
+            "rockpool_fleet_transactions_total", kind: .counter, help: "How often this node had the lock of the fleet.",
+            value: fleet.transactions)
+        metrics.add(
+            "rockpool_fleet_lock_wait_seconds_total", kind: .counter, help: "Time until this node had the lock of the fleet.",
+            value: fleet.lockWait / .seconds(1))
         metrics.add("rockpool_fleet_nodes", kind: .gauge, help: "Nodes that hold their lease.", value: fleet.nodes)
         metrics.add("rockpool_fleet_fenced_total", kind: .counter, help: "How often others took over from this node.", value: fleet.fenced)
     }

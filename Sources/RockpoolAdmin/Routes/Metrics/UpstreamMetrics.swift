@@ -23,6 +23,9 @@ struct UpstreamMetrics {
         metrics.add(
             "rockpool_upstream_saved_bytes_total", kind: .counter, help: "Bytes of bodies that came from the cache instead.",
             by: "upstream", values: traffic.map { ($0, $1.savedBytes) })
+        metrics.add(
+            "rockpool_outbox_running", kind: .gauge, help: "Operations that count against the limit of concurrent ones.", by: "upstream",
+            values: names.map { ($0, measures.running(at: $0)) })
         let figures = names.map { ($0, measures[$0]) }
         metrics.add(
             "rockpool_outbox_entered_total", kind: .counter, help: "How often an operation entered a state, by upstream.",
@@ -38,5 +41,8 @@ struct UpstreamMetrics {
         metrics.add(
             "rockpool_outbox_delivery_seconds", help: "Time from the acceptance of a delivered operation to its delivery.",
             by: "upstream", histograms: figures.map { ($0, $1.total) })
+        metrics.add(
+            "rockpool_outbox_sync_seconds", help: "Time from the first sending of a delivered operation to its delivery.",
+            by: "upstream", histograms: figures.map { ($0, $1.sending) })
     }
 }

@@ -12,6 +12,7 @@ struct StatusRoutes {
     let active: ActiveConfiguration
     let reachability: ReachabilityTable
     let refusedWrites: RefusedWrites
+    let budgets: RequestBudgets
     let feed: EventFeed
     let now: @Sendable () -> Timestamp
     let facts: ServerFacts
@@ -29,8 +30,8 @@ struct StatusRoutes {
         _ = try await data.counts()
         let (cache, data) = (self.cache.trouble, self.data.trouble)
         let (disk, absence) = (self.data.diskTrouble, self.data.fleet?.absence)
-        // A node that may keep writes of its own until the database is back takes them.
-        let isAlone = absence != nil && active.configuration.outbox.whenUnreachable == .refuse
+        // A node that may keep writes of its own until the database is back takes them; one that has no way back does not.
+        let isAlone = absence != nil && (active.configuration.outbox.whenUnreachable == .refuse || self.data.fleet?.hasEnded == true)
         let isReady = data == nil && disk == nil && !isAlone
         var body: JSONValue = [
             "ready": .bool(isReady), "cache": .string(cache?.fault.rawValue ?? "ok"),
@@ -55,6 +56,7 @@ struct StatusRoutes {
             "failed": .integer(counts[.dead, default: 0]),
             "lastFailed": try await lastFailed(of: counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "connection": connection,
             "refused": .optional(refusedWrites.words(now: now())),
             "storage": .optional(
                 try await StorageWarning.words(cache: cache, data: data, minFree: active.configuration.storage.minFree)),
@@ -68,6 +70,13 @@ struct StatusRoutes {
         if let damaged = try await damaged() { document["damaged"] = damaged }
         if let fleet = FleetRoutes.standing(of: data) { document["fleet"] = fleet }
         return document
+    }
+
+    /// The kind of connection of this machine; null without a default route.
+    private var connection: JSONValue {
+        guard let (interface, kind) = ConnectionFacts.current else { return .null }
+        let isMetered = active.configuration.upstreams.contains { budgets.isMetered($0) }
+        return ["kind": .string(kind.rawValue), "interface": .string(interface), "metered": .bool(isMetered)]
     }
 
     /// The bodies of queued writes that cannot be read any more; nil without one.

@@ -15,6 +15,8 @@ package enum ClientAbortPolicy: Hashable, Sendable {
         case tooMuchRemains = "too-much-remains"
         /// The length is not announced; the response may never end.
         case endUnknown = "end-unknown"
+        /// The configuration says so (`on_abort: never`).
+        case rule
     }
 
     /// A remainder up to this size is read: about the amount that socket buffers already hold, and that a new connection with its TLS
@@ -29,13 +31,47 @@ package enum ClientAbortPolicy: Hashable, Sendable {
     ///   - received: Body bytes so far.
     ///   - announced: The length of the whole body, if the response announces it.
     ///   - hasOtherReaders: True if another client still reads the same fetch.
-    package static func decide(received: ByteCount, announced: ByteCount?, isStored: Bool, hasOtherReaders: Bool) -> ClientAbortPolicy {
+    ///   - rule: The rule of the configuration; nil: the built-in bounds.
+    package static func decide(
+        received: ByteCount, announced: ByteCount?, isStored: Bool, hasOtherReaders: Bool, rule: AbortRule? = nil
+    ) -> ClientAbortPolicy {
         if hasOtherReaders { return .finish }
         guard isStored else { return .abort(.notStored) }
+        switch rule {
+        case .word(.always): return .finish
+        case .word(.never): return .abort(.rule)
+        case .bounds(let bounds): return decide(received, of: announced, within: bounds, maxRest: nil)
+        case nil: return decide(received, of: announced, within: AbortBounds(), maxRest: maxRest)
+        }
+    }
+
+    private static func decide(
+        _ received: ByteCount, of announced: ByteCount?, within bounds: AbortBounds, maxRest: ByteCount?
+    ) -> ClientAbortPolicy {
         guard let announced else { return .abort(.endUnknown) }
         let rest = announced - received
-        if rest <= smallRest { return .finish }
-        let isNearlyDone = rest.bytes.multipliedClamped(by: 100) <= announced.bytes.multipliedClamped(by: 100 - nearlyDonePercent)
-        return isNearlyDone && rest <= maxRest ? .finish : .abort(.tooMuchRemains)
+        if rest <= bounds.finishBelow { return .finish }
+        let isNearlyDone =
+            rest.bytes.multipliedClamped(by: 100) <= announced.bytes.multipliedClamped(by: Int64(100 - bounds.finishAbovePercent))
+        return isNearlyDone && rest <= maxRest ?? rest ? .finish : .abort(.tooMuchRemains)
     }
+}
+
+/// What the configuration says about a fetch whose client leaves (`on_abort`).
+package enum AbortRule: Hashable, Sendable {
+    package enum Word: String, CaseIterable, Sendable, Codable { case always, never }
+
+    /// Read the rest of every body that is stored, or of none.
+    case word(Word)
+    case bounds(AbortBounds)
+}
+
+/// The rest of a body that is read without a client. A body whose length is not announced is outside.
+package struct AbortBounds: Hashable, Sendable {
+    /// A rest up to this size is read.
+    package var finishBelow = ClientAbortPolicy.smallRest
+    /// The rest is read once this part of the body has arrived, in percent, 0…100.
+    package var finishAbovePercent = Int(ClientAbortPolicy.nearlyDonePercent)
+
+    package init() {}
 }

@@ -94,7 +94,8 @@ extension Freshness.Source {
         case .sMaxAge: "s-maxage"
         case .maxAge: "max-age"
         case .expires: "Expires - Date"
-        case .assigned: "the category's ttl"
+        case .route: "the route's ttl"
+        case .assigned: "the ttl of the route or of the category"
         case .heuristic: "heuristic: a tenth of the time since Last-Modified, a day at most"
         case .none: "nothing names one"
         }

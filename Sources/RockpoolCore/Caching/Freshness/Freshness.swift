@@ -7,7 +7,9 @@ package struct Freshness: Hashable, Sendable {
         case sMaxAge = "s-maxage"
         case maxAge = "max-age"
         case expires
-        /// The category's ttl.
+        /// A bound of the route's ttl, or its default in place of what the response says.
+        case route
+        /// The ttl that the route or the category gives to a response that states none.
         case assigned
         /// A tenth of the time since the last modification.
         case heuristic
@@ -47,13 +49,30 @@ package struct Freshness: Hashable, Sendable {
     /// as stale; otherwise it would stay fresh until the clock has caught up.
     package static func of(_ stored: StoredResponse, now: Timestamp) -> Freshness {
         if stored.responseTime - now > clockTolerance { return Freshness(lifetime: .zero, age: stored.validity.initialAge, source: .none) }
-        var (lifetime, source) = lifetime(of: stored)
+        var (lifetime, source) = stored.lifetimeRule.map { ruled(stored, by: $0) } ?? Self.lifetime(of: stored)
         if StatusCode.isPassingError(stored.head.status) { lifetime = min(lifetime, stored.validity.initialAge + errorCeiling) }
         return Freshness(lifetime: max(.zero, lifetime), age: age(of: stored, now: now), source: source)
     }
 
     private static func age(of stored: StoredResponse, now: Timestamp) -> TimeSpan {
         stored.validity.initialAge + max(.zero, now - stored.responseTime)
+    }
+
+    /// The lifetime within the bounds of a route.
+    private static func ruled(_ stored: StoredResponse, by rule: LifetimeRule) -> (TimeSpan, Source) {
+        let (own, source) = Self.lifetime(of: stored)
+        let isStated = [.sMaxAge, .maxAge, .expires].contains(source)
+        var lifetime = own
+        if rule.overrides, own <= .zero || stored.validity.directives.noCache == .all, let fallback = rule.fallback { lifetime = fallback }
+        let mayBeLonger = rule.overrides || !isStated && !stored.validity.directives.forbidsStale
+        // No bound makes a response fresh whose status says nothing about the next request.
+        if mayBeLonger, isStated || StatusCode.isHeuristicallyCacheable(stored.head.status) {
+            lifetime = max(lifetime, rule.least ?? lifetime)
+        } else if !isStated {
+            lifetime = own
+        }
+        lifetime = min(lifetime, rule.most ?? lifetime)
+        return lifetime == own ? (own, source) : (lifetime, .route)
     }
 
     private static func lifetime(of stored: StoredResponse) -> (TimeSpan, Source) {
@@ -65,7 +84,7 @@ package struct Freshness: Hashable, Sendable {
         if let expires = validity.expires, !validity.isTargeted { return (expires - validity.date, .expires) }
 
         guard StatusCode.isHeuristicallyCacheable(stored.head.status) || directives.isPublic else { return (.zero, .none) }
-        if let assigned = stored.assignedTTL {
+        if let assigned = stored.lifetimeRule?.fallback ?? stored.assignedTTL {
             return directives.forbidsStale ? (.zero, .none) : (assigned, .assigned)
         }
         guard let lastModified = validity.lastModified, lastModified < validity.date else { return (.zero, .none) }

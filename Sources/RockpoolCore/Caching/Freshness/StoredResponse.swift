@@ -8,7 +8,9 @@ package struct StoredResponse: Hashable, Sendable {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
     /// The request's fields named by `Vary`, normalised; fields absent from the request are missing.
-    package var requestFields: HTTPFields
+    package var requestFields: HTTPFields {
+        didSet { keptRule = requestFields[.rockpoolLifetime].flatMap(LifetimeRule.init) }
+    }
     /// The time the request was sent (RFC 9111 §4.2.3).
     package var requestTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
@@ -32,6 +34,8 @@ package struct StoredResponse: Hashable, Sendable {
     package var isHeadOnly = false
     /// The freshness data of its fields, parsed when they are set, so that a hit parses nothing.
     package private(set) var validity: Validity
+    /// `lifetimeRule`, parsed when its field is set.
+    private var keptRule: LifetimeRule?
 
     package init(
         head: ResponseHead, requestFields: HTTPFields = [:], requestTime: Timestamp, responseTime: Timestamp, bodyLength: Int64 = 0,
@@ -45,12 +49,32 @@ package struct StoredResponse: Hashable, Sendable {
         self.category = category
         self.assignedTTL = assignedTTL
         validity = Validity(head, requestTime: requestTime, responseTime: responseTime)
+        keptRule = requestFields[.rockpoolLifetime].flatMap(LifetimeRule.init)
+    }
+
+    /// Replaces the fields by which it was selected. What is kept beside them stays.
+    package mutating func select(_ fields: HTTPFields) {
+        var fields = fields
+        for name in [HTTPField.Name.rockpoolOwner, .rockpoolPack, .rockpoolLifetime] { fields[name] = requestFields[name] }
+        requestFields = fields
+    }
+
+    /// The lifetimes that its route sets; nil if it sets none.
+    package internal(set) var lifetimeRule: LifetimeRule? {
+        get { keptRule }
+        set { requestFields[.rockpoolLifetime] = newValue?.text }
     }
 
     /// The identity that a shared response answered, where only the promise to validate it permits sharing (RFC 9111 §3.5).
     package var owner: String? {
         get { requestFields[.rockpoolOwner] }
         set { requestFields[.rockpoolOwner] = newValue }
+    }
+
+    /// What the pack of an answer to a fetch from git holds.
+    package var pack: StoredPack? {
+        get { requestFields[.rockpoolPack].flatMap { StoredPack(note: $0) } }
+        set { requestFields[.rockpoolPack] = newValue?.note }
     }
 
     /// True if a client may be given the response: the one that it answered, or any while it is fresh. A stale one would have to be validated for
@@ -63,11 +87,13 @@ package struct StoredResponse: Hashable, Sendable {
 
     /// The directives that govern it.
     package var directives: CacheControl {
-        guard isInvalidated || isDirty else { return validity.directives }
-        var directives = validity.directives
+        guard isInvalidated || isDirty else { return lastingDirectives }
+        var directives = lastingDirectives
         directives.noCache = .all
         return directives
     }
+    /// The same, but for what writes have made of it.
+    var lastingDirectives: CacheControl { keptRule?.overrides == true ? validity.directives.overridden : validity.directives }
     /// The stored bytes as part of the whole; nil when all are stored (RFC 9111 §3.3).
     package var part: ContentRange? { validity.part }
     package var entityTag: EntityTag? { head.fields.single(.eTag).flatMap { EntityTag($0) } }

@@ -48,6 +48,11 @@ enum AcceptEncoding {
         }
     }
 
+    /// True if a client with this Accept-Encoding, in its normal form, accepts a coding other than `identity`.
+    static func acceptsAny(_ value: String?) -> Bool {
+        FieldList.members(of: value ?? "").contains { !$0.hasSuffix(";q=0") && $0 != "identity" && !$0.isEmpty }
+    }
+
     /// The bit of a coding name, packed into an integer byte by byte; 0 for an empty member.
     private static func bit(_ name: UInt64, length: Int) -> Int? {
         switch name {

@@ -13,17 +13,23 @@ package enum ContentCoding {
         AcceptEncoding.accepts(fields.value(of: "content-encoding") ?? "", value: request.fields.value(of: "accept-encoding"))
     }
 
-    /// True if this cache can decode the content: a complete 200 in a single coding, `gzip` or `deflate`.
+    /// True if this cache can decode the content: a complete 200 in a single coding that is among `decodable`.
     package static func canBeDecoded(_ head: ResponseHead) -> Bool { head.status == 200 && isDecodable(head.fields) }
 
-    /// True if the content has a single coding, `gzip` or `deflate`.
-    package static func isDecodable(_ fields: HTTPFields) -> Bool {
+    /// True if the content has a single coding, which is among `decodable`.
+    package static func isDecodable(_ fields: HTTPFields) -> Bool { single(in: fields).map(decodable.contains) ?? false }
+
+    /// The coding of the content in lower case; nil if it has none, or several.
+    package static func single(in fields: HTTPFields) -> String? {
         let codings = codings(in: fields)
-        return codings.count == 1 && decodable.contains(codings[0])
+        return codings.count == 1 ? codings[0] : nil
     }
 
-    /// The codings that can be decoded, in lower case.
-    static let decodable: Set<String> = ["gzip", "x-gzip", "deflate"]
+    /// The codings that can be decoded, in lower case: `br` and `zstd` where their libraries are installed.
+    package static let decodable: Set<String> = {
+        let found = [("br", CodingLibrary.brotli), ("zstd", CodingLibrary.zstd)].filter { $0.1 != nil }.map(\.0)
+        return Set(["gzip", "x-gzip", "deflate"] + found)
+    }()
 
     /// The head of the same response with decoded content. Fields that describe the coded bytes are removed. A strong tag becomes weak,
     /// because it still identifies the version but no longer the bytes (RFC 9110 §8.8.1). `Vary` stays.

@@ -29,9 +29,10 @@ package enum Vary {
         return name == .cookie && normalized.isEmpty ? nil : normalized
     }
 
-    /// The text that distinguishes the variants of a key: one line per field, so that different sets never share one text.
+    /// The text that distinguishes the variants of a key: one line per field, so that different sets never share one text. The rule of a route
+    /// makes no variant.
     package static func variantKey(_ selecting: HTTPFields) -> String {
-        selecting.sorted { $0.name.canonicalName < $1.name.canonicalName }
+        selecting.filter { $0.name != .rockpoolLifetime }.sorted { $0.name.canonicalName < $1.name.canonicalName }
             .map { "\($0.name.canonicalName): \($0.value)\n" }.joined()
     }
 

@@ -5,7 +5,8 @@ extension Reuse {
     /// The most recent variant that matches the request by `Vary` and holds the requested bytes (RFC 9111 §4, §4.1).
     ///
     /// While the upstream is reachable, the `Vary` of the newest candidate also applies to the older ones, and a type for which the request
-    /// has no room is not served; otherwise it is better than none.
+    /// has no room is not served; otherwise it is better than none. A variant that was selected by the request's own codings goes before one
+    /// that only suits them.
     static func selected(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
         let latest = context.isReachable && candidates.count > 1 ? newest(among: candidates) { _ in true }.map { candidates[$0] } : nil
         let suits = { (stored: StoredResponse) in
@@ -14,7 +15,10 @@ extension Reuse {
                 && (!context.isReachable || CrossOriginReply.mayServe(stored, to: request))
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
         }
-        let permitted = newest(among: candidates) { suits($0) && Vary.permitsType(of: $0, request) }
+        let permits = { (stored: StoredResponse) in suits(stored) && Vary.permitsType(of: stored, request) }
+        let isOwn = { (stored: StoredResponse) in Vary.matches(stored: stored, request: request, isExact: true) && permits(stored) }
+        let own = candidates.count > 1 ? newest(among: candidates, where: isOwn) : nil
+        let permitted = own ?? newest(among: candidates, where: permits)
         let best = permitted ?? (context.isReachable ? nil : newest(among: candidates, where: suits))
         guard best == nil, let language = Vary.onlyLanguage(among: candidates, request: request) else { return best }
         return newest(among: candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }

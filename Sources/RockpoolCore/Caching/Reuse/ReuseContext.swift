@@ -7,6 +7,8 @@ package struct ReuseContext: Hashable, Sendable {
     /// The time after receipt or last validation for which an entry may be served in place of the upstream.
     package var offlineWindow: TimeSpan
     package var isReachable: Bool
+    /// The staleness up to which a response may be served in place of an error, whatever the response says of it; nil: as it says.
+    package var staleOnError: TimeSpan?
     package var hasBody: Bool
     /// True if the route caches by the request's body, which permits serving methods other than GET and HEAD.
     package var cachesByBody: Bool
@@ -15,12 +17,13 @@ package struct ReuseContext: Hashable, Sendable {
 
     package init(
         policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, offlineWindow: TimeSpan = .forever, isReachable: Bool = true,
-        hasBody: Bool = false, cachesByBody: Bool = false, isByAuthorization: Bool = false
+        staleOnError: TimeSpan? = nil, hasBody: Bool = false, cachesByBody: Bool = false, isByAuthorization: Bool = false
     ) {
         self.policy = policy
         self.strategy = strategy
         self.offlineWindow = offlineWindow
         self.isReachable = isReachable
+        self.staleOnError = staleOnError
         self.hasBody = hasBody
         self.cachesByBody = cachesByBody
         self.isByAuthorization = isByAuthorization

@@ -12,7 +12,8 @@ package enum StaleOnError {
         switch failure {
         case .untrusted: return false
         case .unreachable where isOfflineFirst && isWithinWindow: return true
-        case .status(let status) where !StatusCode.isServerError(status): return false
+        // 429 is no fault of the server, but a copy serves its client better too (docs/caching.md#budgets).
+        case .status(let status) where !StatusCode.isServerError(status) && status != 429: return false
         case .unreachable, .status: break
         }
 
@@ -20,10 +21,10 @@ package enum StaleOnError {
         guard context.strategy != .networkOnly, wishes.noCache == .absent, !wishes.noStore || isOfflineFirst else { return false }
         let freshness = Freshness.of(stored, now: now)
         // A copy with an own write counts as invalidated, so that it is fetched anew; that says nothing about a server that fails.
-        let directives = stored.ownWrite != nil && isOfflineFirst ? stored.validity.directives : stored.directives
+        let directives = stored.ownWrite != nil && isOfflineFirst ? stored.lastingDirectives : stored.directives
         if directives.forbidsStale && !(freshness.isFresh && directives.noCache != .all) { return false }
         if freshness.isFresh && allows(freshness, wishes: wishes) { return true }
-        for window in [directives.staleIfError, wishes.staleIfError] {
+        for window in [directives.staleIfError, wishes.staleIfError, context.staleOnError] {
             if let window, freshness.staleness <= window { return true }
         }
         guard isWithinWindow, allows(freshness, wishes: wishes) else { return false }

@@ -2,10 +2,25 @@
 package import HTTPTypes
 
 extension Vary {
-    /// True if `request` has the same field values that selected the stored variant.
-    package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
+    /// True if `request` has the field values that selected the stored variant, or differs from them only in content codings for which the
+    /// variant serves as well.
+    /// - Parameter isExact: True to compare codings like all other fields.
+    package static func matches(stored: StoredResponse, request: RequestHead, isExact: Bool = false) -> Bool {
         guard let names = stored.validity.varyNames else { return false }
-        return names.allSatisfy { matches($0, stored: stored, request: request) } && isSelected(by: names, request)
+        return names.allSatisfy { name in
+            matches(name, stored: stored, request: request) || !isExact && name == .acceptEncoding && suitsCodings(of: request, stored)
+        } && isSelected(by: names, request)
+    }
+
+    /// True if any server may send the content as it is to the client, whatever it sends to others: it is in a coding that the client accepts, or
+    /// was left without one for a client that accepts codings (RFC 9110 §12.5.3).
+    private static func suitsCodings(of request: RequestHead, _ stored: StoredResponse) -> Bool {
+        let wish = request.fields.value(of: "accept-encoding") ?? ""
+        if ContentCoding.isCoded(stored.head.fields) { return ContentCoding.isAccepted(stored.head.fields, by: request) }
+        let refusesPlain = FieldList.members(of: VaryNormalization.normalized(wish, of: .acceptEncoding)).contains {
+            $0 == "identity;q=0" || $0 == "*;q=0"
+        }
+        return !refusesPlain && AcceptEncoding.acceptsAny(stored.requestFields.value(of: "accept-encoding"))
     }
 
     /// True if the request has no field that selects (`UnkeyedField`) but those of these names. A response to a request without one may be

@@ -1,4 +1,5 @@
 // Decides whether an error may replace a good copy (RFC 9111 §3, §4.3.3; docs/caching.md#good-copies).
+import HTTPTypes
 
 /// The decision about a response that could replace stored ones.
 ///
@@ -6,9 +7,10 @@
 /// error. Selection prefers the latest response, so a stored error hides the copy even if its own `Vary` differs. Hence
 /// - 404 and 410 replace the copy if they have explicit freshness and `isConfirmed` holds: the origin declares that the resource is gone,
 ///   and for how long. Without freshness they may result from a faulty deployment, and the copy stays, to be revalidated. Seen only once
-///   they may have been provoked by that one request, and would replace a copy shared by all clients.
+///   they may have been provoked by that one request, or be the fault of a moment.
 /// - 5xx, 401, 403, 407, 429 and the other 4xx never replace it, not even with freshness: they are transient or depend on the client.
-/// - A 2xx replaces it, because it is not an error. A 204 or 205 needs explicit freshness: a captive portal or a fault may send one too.
+/// - A 2xx replaces it, because it is not an error. A 204 or 205 needs explicit freshness and `isConfirmed`: a captive portal or a fault may
+///   send one too. So does an empty 200 need `isConfirmed` in place of one with content, unless that one is known to be out of date.
 /// - A 3xx needs explicit freshness and `isConfirmed`, because a portal redirects every request. (`PortalSuspicion` handles redirects to
 ///   another host.)
 package enum Replacement: Hashable, Sendable {
@@ -18,15 +20,17 @@ package enum Replacement: Hashable, Sendable {
 
     /// - Parameters:
     ///   - stored: Every variant of the key that the stored response would hide.
-    ///   - isConfirmed: False for a redirect, or a 404 or 410 to be shared with other clients, that was seen for the first time.
+    ///   - isConfirmed: False for what `needsConfirmation` and was seen for the first time.
     package static func decide(
         _ response: ResponseHead, stored: [StoredResponse], receivedAt: Timestamp, isConfirmed: Bool = true
     ) -> Replacement {
+        if empties(response, stored: stored) {
+            return isConfirmed ? .allowed : .refused(detail: "an empty 200 seen once does not replace a good copy")
+        }
         guard stored.contains(where: { (200...299).contains($0.head.status) && $0.head.status != response.status }) else { return .allowed }
         switch response.status {
-        case 204, 205: break
-        case 200...299: return .allowed
-        case 300...399, 404, 410:
+        case 200...203, 206...299: return .allowed
+        case 204, 205, 300...399, 404, 410:
             if !isConfirmed { return .refused(detail: "a \(response.status) seen once does not replace a good copy") }
         default: return .refused(detail: "a \(response.status) does not replace a good copy")
         }
@@ -35,5 +39,19 @@ package enum Replacement: Hashable, Sendable {
             candidate.validity.hasExplicitFreshness && candidate.directives.noCache != .all
             && Freshness.of(candidate, now: receivedAt).isFresh
         return isFresh ? .allowed : .refused(detail: "a \(response.status) without freshness of its own does not replace a good copy")
+    }
+
+    /// True if a response replaces a good copy only when it was seen more than once.
+    package static func needsConfirmation(_ response: ResponseHead, stored: [StoredResponse]) -> Bool {
+        switch response.status {
+        case 204, 205, 300...399, 404, 410: true
+        default: empties(response, stored: stored)
+        }
+    }
+
+    /// True for a 200 that says it is empty, where one with content is stored that no write has made out of date.
+    private static func empties(_ response: ResponseHead, stored: [StoredResponse]) -> Bool {
+        response.status == 200 && response.fields[.contentLength] == "0"
+            && stored.contains { $0.head.status == 200 && $0.bodyLength > 0 && !$0.isInvalidated && $0.ownWrite == nil }
     }
 }

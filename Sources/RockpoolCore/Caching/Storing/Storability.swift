@@ -84,7 +84,7 @@ extension Storability {
     ) -> Reason? {
         let status = response.status
         let directives = validity.directives
-        let isChallenge = KeptChallenge.isOne(response, to: request, context: context)
+        let isChallenge = KeptChallenge.isOne(response, to: request, policy: context.policy, identity: context.identity)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         switch RepositoryExchange.part(response) {
@@ -112,13 +112,14 @@ extension Storability {
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         // A cookie that is set by a redirect is a step of a login or of a logout.
         if isKept, StatusCode.isTemporaryRedirect(status), !response.fields.contains(.setCookie) { return nil }
-        if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
+        let isReusable = context.overridesFreshness || Self.isReusable(validity)
+        if validity.hasExplicitFreshness { return isReusable ? nil : .neverReusable }
         // With `public` it may be stored by heuristics, whatever the status (RFC 9111 §4.2.2), if it has a `Last-Modified`.
         if StatusCode.needsExplicitFreshness(status), !directives.isPublic || validity.lastModified == nil { return .status }
         if StatusCode.isProvocable(status), validity.lastModified == nil { return .status }
         let isMarked = directives.isPublic || directives.isPrivate == .all
         guard isMarked || StatusCode.isHeuristicallyCacheable(status) else { return .notCacheable }
-        return isReusable(validity) ? nil : .neverReusable
+        return isReusable ? nil : .neverReusable
     }
 
     /// With `no-cache` but no validator, every use would fetch the whole response.

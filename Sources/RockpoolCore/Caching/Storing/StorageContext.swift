@@ -14,12 +14,15 @@ package struct StorageContext: Hashable, Sendable {
     package var cachesByBody: Bool
     /// True if the route declares its requests to be reads by their body (`cache: body`), also for a request without one.
     package var isReadByBody: Bool
-    /// True if the route's category gives a response without freshness of its own a `ttl`.
+    /// True if the route or its category gives a response without freshness of its own a `ttl`.
     package var assignsFreshness: Bool
+    /// True if the route's `ttl` counts more than what the response says: `no-cache` without a validator is then no reason against storing.
+    package var overridesFreshness: Bool
 
     package init(
         identity: String? = nil, policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, rule: Route.Store = .standard,
-        hasBody: Bool = false, cachesByBody: Bool = false, isReadByBody: Bool = false, assignsFreshness: Bool = false
+        hasBody: Bool = false, cachesByBody: Bool = false, isReadByBody: Bool = false, assignsFreshness: Bool = false,
+        overridesFreshness: Bool = false
     ) {
         self.identity = identity
         self.policy = policy
@@ -29,5 +32,6 @@ package struct StorageContext: Hashable, Sendable {
         self.cachesByBody = cachesByBody
         self.isReadByBody = isReadByBody
         self.assignsFreshness = assignsFreshness
+        self.overridesFreshness = overridesFreshness
     }
 }

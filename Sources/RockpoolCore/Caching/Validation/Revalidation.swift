@@ -78,6 +78,7 @@ package enum Revalidation {
         if freshened.validity.varyNames != stored.validity.varyNames {
             freshened.requestFields = request.flatMap { Vary.selectingFields(response: head, request: $0) } ?? stored.requestFields
             freshened.owner = stored.owner
+            freshened.lifetimeRule = stored.lifetimeRule
         }
         return freshened
     }

@@ -98,6 +98,10 @@ extension HTTPField.Name {
     package static let rockpoolCredential = listed("Rockpool-Credential")
     /// Kept with a shared copy: the identity that it answered (`StoredResponse.owner`). Never sent.
     package static let rockpoolOwner = listed("Rockpool-Owner")
+    /// Kept with the answer to a fetch from git: what its pack holds (`StoredPack`). Never sent.
+    package static let rockpoolPack = listed("Rockpool-Pack")
+    /// Kept with a copy: the lifetimes that its route sets (`StoredResponse.lifetimeRule`). Never sent.
+    package static let rockpoolLifetime = listed("Rockpool-Lifetime")
     /// On replies: the write is one that waits already. Kept with a write that may be repeated, and never sent (`RepeatMark`).
     package static let rockpoolRepeat = listed("Rockpool-Repeat")
     /// The address of the client of a queued write that came without a credential; kept with the write, and never sent.
@@ -112,6 +116,9 @@ extension HTTPField.Name {
     package static let rockpoolDirty = listed("Rockpool-Dirty")
     /// On reads of an item that is known only from a list.
     package static let rockpoolListed = listed("Rockpool-Listed")
+
+    /// The position in the fleet's changes that a reply includes; in a request, the one that the reply must include.
+    package static let rockpoolSeen = listed("Rockpool-Seen")
 
     /// Marks a request of another gateway of the site, which goes to no further one (docs/fleet.md#caches).
     package static let rockpoolPeer = listed("Rockpool-Peer")

@@ -11,7 +11,7 @@ package enum SecretFields {
     ].compactMap { HTTPField.Name($0) }
 
     /// Further secrets: fields with a new value in each request, fields of the connection, fields of responses, and the owner of a shared copy.
-    private static let others = [
+    static let others = [
         "x-csrf-token", "x-xsrf-token", "dpop", "proxy-authorization", "set-cookie", "set-cookie2", "www-authenticate",
         "proxy-authenticate", "authentication-info", "proxy-authentication-info", "rockpool-owner",
     ]

@@ -9,15 +9,6 @@
 package struct FastPathRequest: Sendable {
     /// Longer heads are decoded. Offsets fit into 16 bits.
     package static let byteLimit = Int.kib(8)
-    /// Maximum number of fields recorded; heads with more are decoded.
-    package static let fieldLimit = 32
-
-    private struct Field {
-        var name: UInt16 = 0
-        var nameEnd: UInt16 = 0
-        var valueEnd: UInt16 = 0
-    }
-
     /// True for `HEAD`.
     package private(set) var isHead = false
     /// Length of the head in bytes, including its blank line.
@@ -32,10 +23,8 @@ package struct FastPathRequest: Sendable {
     package private(set) var ifModifiedSince = 0..<0
     /// The value of `Range`; empty without one.
     package private(set) var range = 0..<0
-    /// One bit for each of `fields` that may identify the principal.
-    private var credentials: UInt32 = 0
-    private var fields = InlineArray<32, Field>(repeating: Field())
-    private var count = 0
+    /// The other field lines.
+    package private(set) var lines = PlainLines()
 
     /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
@@ -47,14 +36,15 @@ package struct FastPathRequest: Sendable {
         guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }
         self.target = target
         // Host counts as a field too, as in the gate.
-        let lineLimit = min(Self.fieldLimit + 1, limits.fields)
-        var lines = 0
+        let lineLimit = min(PlainLines.limit + 1, limits.fields)
+        var number = 0
         while !scan.blankLine(in: bytes) {
             let start = scan.index
-            lines += 1
-            guard lines <= lineLimit, count < Self.fieldLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
+            number += 1
+            guard number <= lineLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
                 scan.index - start <= limits.fieldBytes.bytes
             else { return nil }
+            var kind = PlainLines.Kind.read
             switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
             case .decides: return nil
             case .host:
@@ -63,11 +53,11 @@ package struct FastPathRequest: Sendable {
             case .ifNoneMatch: guard Self.set(&ifNoneMatch, to: value) else { return nil }
             case .ifModifiedSince: guard Self.set(&ifModifiedSince, to: value) else { return nil }
             case .range: guard Self.set(&range, to: value) else { return nil }
-            case .credential: credentials |= 1 << UInt32(count)
+            case .credential: kind = .credential
+            case .free: kind = .free
             case .none: break
             }
-            fields[count] = Field(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
-            count += 1
+            guard lines.append(name: name, value: value, kind) else { return nil }
         }
         guard !host.isEmpty else { return nil }
         length = scan.index
@@ -85,41 +75,10 @@ package struct FastPathRequest: Sendable {
     private static let head: UInt64 = 0x20_4441_4548
 
     /// True if a field may identify the principal.
-    package var hasCredential: Bool { credentials != 0 }
-
-    /// The lines of the fields that may identify the principal, from the name to the end of the value, in order.
-    package var credentialLines: [Range<Int>] {
-        (0..<count).compactMap { index in
-            credentials & 1 << UInt32(index) == 0 ? nil : Int(fields[index].name)..<Int(fields[index].valueEnd)
-        }
-    }
-
-    /// True if the lines of the fields that may identify the principal, one after the other, are `expected`.
-    package func hasCredential(_ expected: [UInt8], in bytes: Span<UInt8>) -> Bool {
-        var position = 0
-        for index in 0..<count where credentials & 1 << UInt32(index) != 0 {
-            for place in Int(fields[index].name)..<Int(fields[index].valueEnd) {
-                guard position < expected.count, bytes[place] == expected[position] else { return false }
-                position += 1
-            }
-            guard position < expected.count, expected[position] == 0x0A else { return false }
-            position += 1
-        }
-        return position == expected.count
-    }
+    package var hasCredential: Bool { lines.hasCredential }
 
     /// The range of the value of the field with this lower-case name: nil if it is absent, empty if it is repeated.
-    package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {
-        var found: Range<Int>?
-        for index in 0..<count {
-            let field = fields[index]
-            let start = Int(field.name)
-            guard Int(field.nameEnd) - start == name.count, PlainFields.isEqual(bytes, at: start, to: name) else { continue }
-            if found != nil { return 0..<0 }
-            found = Int(field.nameEnd) + 2..<Int(field.valueEnd)
-        }
-        return found
-    }
+    package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? { lines.value(of: name, in: bytes) }
 }
 
 /// Scans a head from left to right. Every step fails at the first unexpected byte.

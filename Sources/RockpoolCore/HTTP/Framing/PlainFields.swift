@@ -5,6 +5,8 @@ import HTTPTypes
 package enum PlainFields {
     enum Role {
         case host, ifNoneMatch, ifModifiedSince, range, decides, none
+        /// No decision depends on it: it names one request, or describes the client, or is not known.
+        case free
         /// A credential, or a field that selects (`UnkeyedField`).
         case credential
     }
@@ -44,8 +46,22 @@ package enum PlainFields {
         case 5 where isEqual(name, at: 0, to: range): return .range
         case 13 where isEqual(name, at: 0, to: ifNoneMatch): return .ifNoneMatch
         case 17 where isEqual(name, at: 0, to: ifModifiedSince): return .ifModifiedSince
-        default: return table.value(of: name) ?? role(of: UnkeyedField.byWords(name))
+        default:
+            let role = table.value(of: name) ?? Self.role(of: UnkeyedField.byWords(name))
+            return role == .free && isRead(name) ? .none : role
         }
+    }
+
+    /// Fields of remote procedure calls.
+    static let calls = ["soapaction", "x-amz-target", "connect-protocol-version", "twirp-version"]
+    /// Fields of uploads in several requests.
+    static let uploads = ["tus-resumable", "upload-complete", "upload-draft-interop-version", "x-goog-upload-protocol"]
+
+    /// True for a name that a decision looks at although nothing is known of its values: those of writes (calls, uploads, `If` of WebDAV,
+    /// messages), of signatures, and any with `_`, which frameworks take for another name.
+    private static func isRead(_ name: Span<UInt8>) -> Bool {
+        for index in name.indices where name[index] == UInt8(ascii: "_") { return true }
+        return readTable.value(of: name) != nil
     }
 
     private static let host = Array("host".utf8)
@@ -56,10 +72,21 @@ package enum PlainFields {
     private static let ifNoneMatch = Array("if-none-match".utf8)
     private static let ifModifiedSince = Array("if-modified-since".utf8)
     /// A request field that selects is taken for a part of the credential: a stored reply is found by it.
-    private static func role(of kind: UnkeyedField?) -> Role { kind == .selects || kind == .identifies ? .credential : .none }
+    private static func role(of kind: UnkeyedField?) -> Role {
+        switch kind {
+        case .selects?, .identifies?: .credential
+        case .correlates?, .describes?, .unknown?, nil: .free
+        case .known?, .overrides?: .none
+        }
+    }
+
+    private static let readTable = FieldNameTable(
+        (calls + uploads + ["if"]).map { ($0, true) },
+        prefixes: ["x-amz-", "x-goog-", "signature", "webhook-"].map { ($0, true) })
 
     private static let table: FieldNameTable<Role> = {
-        let names: [(String, Role)] = deciding.map { ($0, .decides) }
+        let secret = SecretFields.others.filter { name in !decidingPrefixes.contains { name.hasPrefix($0) } }
+        let names: [(String, Role)] = deciding.map { ($0, .decides) } + secret.map { ($0, .none) }
         let prefixes: [(String, Role)] = decidingPrefixes.map { ($0, .decides) }
         return FieldNameTable(
             names + UnkeyedField.names.map { ($0.0, role(of: $0.1)) },

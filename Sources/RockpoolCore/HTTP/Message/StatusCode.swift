@@ -64,10 +64,10 @@ package enum StatusCode {
     /// that answers 501, 503 or 505 has not begun with it.
     package static func leavesEffectUnknown(_ status: Int) -> Bool { (500...599).contains(status) && ![501, 503, 505].contains(status) }
 
-    /// The status codes of a failing upstream (RFC 5861 §4).
+    /// The status codes of a failing upstream (RFC 5861 §4), and 520 to 529, with which content delivery networks report one.
     static func isServerError(_ status: Int) -> Bool {
         switch status {
-        case 500, 502, 503, 504: true
+        case 500, 502, 503, 504, 520...529: true
         default: false
         }
     }

@@ -3,15 +3,19 @@
 /// One strictly well-formed head of `POST`, `PUT` or `PATCH` over HTTP/1.1, as offsets into the received bytes, and the place of its body. It has
 /// no condition, and no field that changes how it is treated (`PlainFields`), but for its type and its length.
 ///
-/// Requests that are equal `before` and `after` the value of `Content-Length` differ in nothing but their bodies.
 package struct PlainWrite: Sendable {
     /// Maximum length of a body in bytes; longer ones are decoded.
     package static let bodyLimit = Int.kib(16)
 
-    /// The head up to the value of `Content-Length`.
-    package let before: Range<Int>
-    /// The head from the end of that value on, with the blank line.
-    package let after: Range<Int>
+    /// The method, and the target as it was received.
+    package let method: Range<Int>
+    package let target: Range<Int>
+    /// The value of Host.
+    package private(set) var host = 0..<0
+    /// The other field lines, without `Content-Length`.
+    package private(set) var lines = PlainLines()
+    /// The head, with its blank line.
+    package let head: Range<Int>
     /// The body. Many clients send it by itself, so that it may follow later.
     package let body: Range<Int>
 
@@ -24,33 +28,39 @@ package struct PlainWrite: Sendable {
         let end = min(bytes.count, FastPathRequest.byteLimit, Int(clamping: limits.headBytes.bytes))
         var scan = PlainScan(end: end, index: method.count)
         guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }
-        let lineLimit = min(FastPathRequest.fieldLimit + 1, limits.fields)
-        var (lines, hasHost) = (0, false)
-        var length: (value: Range<Int>, number: Int)?
+        self.method = 0..<(method.count - 1)
+        self.target = target
+        let lineLimit = min(PlainLines.limit + 1, limits.fields)
+        var number = 0
+        var length: Int?
         while !scan.blankLine(in: bytes) {
             let start = scan.index
-            lines += 1
-            guard lines <= lineLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
+            number += 1
+            guard number <= lineLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
                 scan.index - start <= limits.fieldBytes.bytes
             else { return nil }
             if name.count == Self.contentLength.count, PlainFields.isEqual(bytes, at: name.lowerBound, to: Self.contentLength) {
-                guard length == nil, let number = Self.number(bytes, value) else { return nil }
-                length = (value, number)
+                guard length == nil, let declared = Self.number(bytes, value) else { return nil }
+                length = declared
                 continue
             }
+            var kind = PlainLines.Kind.read
             switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
             case .host:
-                guard !hasHost else { return nil }
-                hasHost = true
-            case .credential, .none: guard !Self.isPages(bytes, name) else { return nil }
+                guard host.isEmpty else { return nil }
+                host = value
+                continue
+            case .credential: kind = .credential
+            case .free: kind = .free
+            case .none: guard !Self.isPages(bytes, name) else { return nil }
             case .decides: guard Self.isContentType(bytes, name) else { return nil }
             case .ifNoneMatch, .ifModifiedSince, .range: return nil
             }
+            guard lines.append(name: name, value: value, kind) else { return nil }
         }
-        guard hasHost, let length else { return nil }
-        before = 0..<length.value.lowerBound
-        after = length.value.upperBound..<scan.index
-        body = scan.index..<(scan.index + length.number)
+        guard !host.isEmpty, let length else { return nil }
+        head = 0..<scan.index
+        body = scan.index..<(scan.index + length)
     }
 
     private static let methods = ["POST ", "PUT ", "PATCH "].map { Array($0.utf8) }

@@ -7,7 +7,7 @@ package import HTTPTypes
 /// A head matches if it has the same lines in the same order, but for the values of `RelayFields.free`. The decision about a response that
 /// says `no-store` does not depend on those, so the pipeline would pass on every response that matches, with the same fields added.
 package struct RelayTemplate: Sendable {
-    private enum Line: Sendable {
+    private enum Line: Equatable, Sendable {
         /// A line as it was received, with its line end.
         case fixed([UInt8])
         /// A line whose value may differ: its name in lower case, and what the value is about.
@@ -40,6 +40,7 @@ package struct RelayTemplate: Sendable {
     /// The fields of each reply in order, without the framing.
     package private(set) var parts: [Part] = []
     package let status: Int
+    package let use: Use
     /// True for responses that end with their heads.
     package let isBodiless: Bool
     /// The fields in `parts` that are the same in each reply.
@@ -94,9 +95,14 @@ package struct RelayTemplate: Sendable {
             guard case .fixed(let bytes) = line else { return nil }
             return try? ResponseGate.field(ofLine: bytes.dropLast(2))
         }
-        status = reply.status
+        (status, self.use) = (reply.status, use)
         fields = Self.shared(reply.fields.filter { field in !free.contains { $0.name == Array(field.name.canonicalName.utf8) } })
         guard setParts(by: reply.fields, free: free) else { return nil }
+    }
+
+    /// True if `other` makes the same of the same responses.
+    package func agrees(with other: RelayTemplate) -> Bool {
+        status == other.status && use == other.use && lines == other.lines && parts == other.parts
     }
 
     /// Returns the fields of a reply that are the same in each.

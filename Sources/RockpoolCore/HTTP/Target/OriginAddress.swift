@@ -32,6 +32,15 @@ package struct OriginAddress: Hashable, Sendable, Codable {
     }
 }
 
+/// An origin, and the path of an API below it.
+package struct OriginBase: Hashable, Sendable {
+    package var origin: OriginAddress
+    /// Empty, or whole segments without a slash at the end.
+    package var path: String
+
+    package init(origin: OriginAddress, path: String) { (self.origin, self.path) = (origin, path) }
+}
+
 extension OriginAddress.Scheme {
     package var defaultPort: Int { self == .https ? 443 : 80 }
 }

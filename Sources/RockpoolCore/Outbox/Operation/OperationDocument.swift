@@ -4,9 +4,14 @@ import HTTPTypes
 
 /// Writes operations as JSON. Field values with secrets were never stored, so none can appear here.
 package enum OperationDocument {
-    /// - Parameter standing: nil where it is not known: then members about other operations are empty.
-    package static func json(of operation: QueuedWrite, standing: OperationRelations? = nil) -> JSONValue {
-        [
+    /// - Parameters:
+    ///   - standing: nil where it is not known: then members about other operations are empty.
+    ///   - withSecrets: true for the secrets of its URLs, which are `REDACTED` otherwise.
+    package static func json(
+        of operation: QueuedWrite, standing: OperationRelations? = nil, withSecrets: Bool = false
+    ) -> JSONValue {
+        let operation = withSecrets ? operation : operation.redacted
+        return [
             "id": .string(operation.id),
             "state": .string(operation.state.rawValue),
             "reason": .optional(operation.reason?.rawValue),

@@ -49,7 +49,7 @@ package struct OperationEdit: Hashable, Sendable {
         for (name, values) in headers { fields[values: name] = values }
         let method = method ?? request.method
         var edited = RequestHead(method: method, origin: request.origin, target: request.target, fields: fields)
-        if let url {
+        if let url = url.map({ SecretParameters.restored($0, from: request.target) }) {
             do {
                 edited = try RequestHead(method: method, url: url.hasPrefix("/") ? request.origin.url + url : url, fields: fields)
             } catch {

@@ -3,6 +3,8 @@
 /// The reason for the state.
 package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case rejected, exhausted, expired, unmapped, tooOld = "too_old"
+    /// The database of its fleet does not take it, so that only this node has it.
+    case unshared
     /// The time for which its signature is accepted has passed.
     case signatureExpired = "signature-expired"
     /// Its stored body is missing, or is not what its name says.

@@ -3,7 +3,7 @@ package import HTTPTypes
 
 /// The properties of an operation that replay order needs; small enough to keep for every open operation.
 package struct OperationSummary: Hashable, Sendable, Identifiable {
-    /// The position in acceptance order.
+    /// The position in acceptance order. It is no identity: what a node of a fleet has kept alone gets another number when it is handed over.
     package var sequence: Int64
     /// Order within the lane: an edited operation has the place of the one it replaces.
     package var place: Int64
@@ -12,7 +12,8 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
         get { shortID.text }
         set { shortID = UUIDText(newValue) }
     }
-    private var shortID: UUIDText
+    /// The same, as the key of tables.
+    private(set) package var shortID: UUIDText
     /// The state.
     package var state: OperationState
     /// The reason for the state.

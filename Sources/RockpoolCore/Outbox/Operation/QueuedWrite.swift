@@ -66,7 +66,10 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var nextAttemptAt: Timestamp
     package var expiresAt: Timestamp?
     /// True if `expiresAt` is the time until which its signature is accepted.
-    package var expiresBySignature: Bool { expiresAt != nil && SignedRequest(request)?.expiresAt == expiresAt }
+    package var expiresBySignature: Bool {
+        let signed = SignedRequest(request)?.expiresAt ?? PresignedURL(target: request.target)?.expiresAt
+        return expiresAt != nil && signed == expiresAt
+    }
     package var endedAt: Timestamp?
     package var lastError: String?
     package var result: OperationResult?

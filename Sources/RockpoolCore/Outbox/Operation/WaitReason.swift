@@ -114,6 +114,7 @@ package enum WaitReason: Hashable, Sendable {
         case .unmapped: "the upstream did not say what id it gave"
         case .tooOld: "the upstream takes it no more: first sent too long ago"
         case .redirected: "the upstream has redirected it"
+        case .unshared: "the fleet's database does not take it"
         case .damaged: "its stored body is missing or damaged"
         default: reason.map { "it stands at \($0.rawValue)" } ?? "it waits for a person"
         }

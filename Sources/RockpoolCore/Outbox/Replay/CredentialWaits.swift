@@ -18,6 +18,11 @@ struct CredentialWaits: Sendable {
         }
     }
 
+    /// Forgets the number of an operation that gets another one.
+    mutating func forget(_ summary: OperationSummary) {
+        if let principal = summary.principal { parked[principal]?.remove(summary.sequence) }
+    }
+
     /// Returns the number of credentials that the principal has shown.
     func shown(by principal: String?) -> Int { principal.flatMap { credentials[$0] } ?? 0 }
 

@@ -67,6 +67,21 @@ struct LaneTable: Sendable {
         }
     }
 
+    /// Gives an operation another number, for itself and for those that need it.
+    mutating func renumber(_ old: Int64, to new: Int64) {
+        guard var entry = entries[old] else { return }
+        remove(old, needs: entry.summary.needs)
+        for need in entry.summary.needs { dependants[need, default: []].insert(new) }
+        entry.renumber(to: new)
+        entries[new] = entry
+        guard let waiting = dependants.removeValue(forKey: old) else { return }
+        for sequence in waiting {
+            if entries[sequence]?.summary.needs.remove(old) != nil { entries[sequence]?.summary.needs.insert(new) }
+            if entries[sequence]?.summary.follows.remove(old) != nil { entries[sequence]?.summary.follows.insert(new) }
+        }
+        dependants[new, default: []].formUnion(waiting)
+    }
+
     /// Returns and removes the operations that waited for the end of this one.
     mutating func takeDependants(of sequence: Int64) -> Set<Int64> { dependants.removeValue(forKey: sequence) ?? [] }
 

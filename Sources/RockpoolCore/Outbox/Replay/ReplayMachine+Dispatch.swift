@@ -103,28 +103,26 @@ extension ReplayMachine {
 
     private mutating func depart(_ summary: OperationSummary) {
         lanes.depart(summary)
-        lanes.entries[summary.sequence]?.isBusy = true
-        lanes.entries[summary.sequence]?.hasLeft = true
+        beginAction(of: summary)
         lanes.entries[summary.sequence]?.credentials = waits.shown(by: summary.principal)
-        gates[summary.upstream]?.left()
+        gates[summary.upstream]?.left(summary.shortID)
     }
 
-    /// Releases the operation's place at its gate.
-    mutating func returned(_ sequence: Int64) {
-        guard let entry = lanes.entries[sequence], entry.hasLeft else { return }
-        lanes.entries[sequence]?.hasLeft = false
-        gates[entry.summary.upstream]?.came()
+    private mutating func beginAction(of summary: OperationSummary) {
+        lanes.entries[summary.sequence]?.isBusy = true
+        numbers[summary.shortID] = summary.sequence
     }
 
     private mutating func move(_ summary: OperationSummary, by disposition: Disposition) -> Action {
-        lanes.entries[summary.sequence]?.isBusy = true
+        beginAction(of: summary)
         return .move(id: summary.id, sequence: summary.sequence, disposition)
     }
 
-    /// Returns further ready operations of the same collection and principal, to be sent with `sequence` in one request, and marks them as
+    /// Returns further ready operations of the same collection and principal, to be sent with `leader` in one request, and marks them as
     /// busy. A batch takes one place at the gate, regardless of its size; until a write has taken effect it is small.
-    package mutating func companions(of sequence: Int64, limit: Int, now: Timestamp) -> [OperationSummary] {
-        guard let leader = lanes.entries[sequence]?.summary, leader.collection != nil else { return [] }
+    package mutating func companions(of leader: OperationSummary, limit: Int, now: Timestamp) -> [OperationSummary] {
+        guard leader.collection != nil else { return [] }
+        let sequence = leader.sequence
         let limit = gates[leader.upstream]?.hasEffect == true ? limit : min(limit, RouteWatch.threshold - 1)
         var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
         var sent: Set = [sequence]
@@ -141,7 +139,7 @@ extension ReplayMachine {
                 continue
             }
             lanes.entries[next]?.isQueued = false
-            lanes.entries[next]?.isBusy = true
+            beginAction(of: summary)
             lanes.entries[next]?.credentials = waits.shown(by: summary.principal)
             lanes.depart(summary)
             taken.append(summary)

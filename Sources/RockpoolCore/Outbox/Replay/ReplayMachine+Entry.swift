@@ -8,8 +8,6 @@ extension ReplayMachine {
             var summary: OperationSummary
             /// True while an action is not settled.
             var isBusy = false
-            /// True while it counts as running at its upstream's gate.
-            var hasLeft = false
             /// True while it is in the queue of its upstream's gate.
             var isQueued = false
             /// True while it is among those that other clients wait for (`LaneQueues`).
@@ -48,6 +46,9 @@ extension ReplayMachine {
             fields.value.remember(before?.fields.value, context: context, now: now)
         }
 
+        /// Gives it another number, and takes it out of every order in which it stands under the old one.
+        mutating func renumber(to sequence: Int64) { fields.value.renumber(to: sequence) }
+
         /// Shifts its waits after the wall clock was set back.
         mutating func setBack(by span: TimeSpan) { fields.value.setBack(by: span) }
     }
@@ -71,6 +72,12 @@ extension ReplayMachine.Entry.Fields {
         isAside = before.isAside && isInPlace
         // A change from uncertain to pending without a reason is a permission to send it twice, by a person or the policy.
         if before.summary.state != .uncertain || summary.state != .pending { isDoubtful = isDoubtful || before.isDoubtful }
+    }
+
+    fileprivate mutating func renumber(to sequence: Int64) {
+        if summary.place == summary.sequence { summary.place = sequence }
+        summary.sequence = sequence
+        (isQueued, isFront, isLined, isAside, wakesAt) = (false, false, false, false, nil)
     }
 
     fileprivate mutating func setBack(by span: TimeSpan) {

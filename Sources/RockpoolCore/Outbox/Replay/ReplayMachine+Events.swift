@@ -12,15 +12,17 @@ extension ReplayMachine {
         var actions: [Action] = []
         switch event {
         case .changed(let summary):
-            if lanes.entries[summary.sequence]?.isBusy == true { missed.insert(summary.sequence) } else { put(summary, now: now) }
+            if mayBeLate(summary) { missed.insert(summary.shortID) } else { put(summary, now: now) }
+        case .reread(let summary):
+            if entry(of: summary)?.isBusy == true { missed.insert(summary.shortID) } else { put(summary, now: now) }
         case .settled(let summary): put(summary, now: now)
         case .attempted(let operation, let outcome, let body, let mapping, let reading):
             actions += attempted(
                 operation, outcome: outcome, body: body, mapping: mapping, reading: reading, now: now, random: random)
         case .unsendable(let operation, let disposition): actions += [judged(operation, as: disposition, now: now)]
         case .looked(let operation, let effect): actions += looked(operation, effect: effect, now: now)
-        case .failed(let sequence): failed(sequence, now: now)
-        case .refused(let sequence): refused(sequence, now: now)
+        case .failed(let id): failed(UUIDText(id), now: now)
+        case .refused(let id): refused(UUIDText(id), now: now)
         case .reachability(let upstream, let isReachable):
             gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable, now: now)
         case .held(let upstream, let lane, let principal, let moment):
@@ -29,14 +31,14 @@ extension ReplayMachine {
         case .credential(let principal):
             for sequence in waits.show(by: principal) { wake(sequence, at: now) }
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
-        case .throttled(let sequence, let moment):
-            if let summary = lanes.entries[sequence]?.summary { told(summary, until: moment, now: now) }
+        case .throttled(let id, let moment):
+            if let summary = summary(ofBusy: id) { told(summary, until: moment, now: now) }
         case .resumed(let upstream): resume(upstream)
-        case .answered(let upstream, let route, let client, let sign, let sequence):
-            gates[upstream]?.note(sign, of: sequence, client: client, route: route, now: now)
+        case .answered(let upstream, let route, let client, let sign, let id):
+            gates[upstream]?.note(sign, of: id.map { UUIDText($0) }, client: client, route: route, now: now)
         case .overruled(let upstream): gates[upstream]?.endRoutePauses()
-        case .urged(let sequence):
-            if let summary = lanes.entries[sequence]?.summary { gates[summary.upstream]?.urge(sequence, of: summary.watchedRoute) }
+        case .urged(let operation):
+            if let summary = entry(of: operation)?.summary { gates[summary.upstream]?.urge(summary.sequence, of: summary.watchedRoute) }
         case .tick: break
         }
         return actions + dispatch(now: now)
@@ -61,6 +63,7 @@ extension ReplayMachine {
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
             return [record(operation, as: lost, now: now)]
         }
+        let sequence = number(of: operation)
         context.reading = reading
         context.reading.hasEffect = gates[operation.upstream]?.hasEffect ?? true
         if case .answered(let head) = outcome, [302, 303].contains(head.status), let location = head.fields[.location] {
@@ -72,14 +75,14 @@ extension ReplayMachine {
             of: operation, after: outcome, body: body, context: context, now: now, random: random)
         if disposition.state == .delivered { disposition.mapping = mapping }
         if outcome.mayStillRun {
-            lanes.entries[operation.sequence]?.isDoubtful = true
-            if !operation.isConditional { lanes.entries[operation.sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
+            lanes.entries[sequence]?.isDoubtful = true
+            if !operation.isConditional { lanes.entries[sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
         }
         gates[operation.upstream]?.learn(from: disposition)
-        let summary = lanes.entries[operation.sequence]?.summary ?? OperationSummary(operation)
+        let summary = lanes.entries[sequence]?.summary ?? OperationSummary(operation)
         if let moment = disposition.pauseUpstreamUntil { told(summary, until: moment, now: now) }
         let sign = RouteSign(outcome, body: body, disposition: disposition)
-        gates[operation.upstream]?.note(sign, of: operation.sequence, client: summary.client, route: summary.watchedRoute, now: now)
+        gates[operation.upstream]?.note(sign, of: summary.shortID, client: summary.client, route: summary.watchedRoute, now: now)
         return [judged(operation, as: disposition, now: now)]
     }
 
@@ -103,14 +106,14 @@ extension ReplayMachine {
         guard disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) else {
             return record(operation, as: disposition, now: now)
         }
-        lanes.entries[operation.sequence]?.judgement = Boxed(disposition)
+        lanes.entries[number(of: operation)]?.judgement = Boxed(disposition)
         return .look(id: operation.id, sequence: operation.sequence)
     }
 
     /// Returns the action that commits a disposition as the outcome of an attempt. Its lane waits where an earlier attempt may still run.
     private mutating func record(_ operation: QueuedWrite, as disposition: Disposition, now: Timestamp) -> Action {
-        returned(operation.sequence)
-        lanes.entries[operation.sequence]?.judgement = nil
+        gates[operation.upstream]?.came(UUIDText(operation.id))
+        lanes.entries[number(of: operation)]?.judgement = nil
         if let moment = disposition.holdsLaneUntil {
             lanes.hold(LaneID(upstream: operation.upstream, lane: operation.lane), of: operation.principal, until: moment, now: now)
         }
@@ -118,7 +121,7 @@ extension ReplayMachine {
     }
 
     private mutating func looked(_ operation: QueuedWrite, effect: ObservedEffect, now: Timestamp) -> [Action] {
-        if let judgement = lanes.entries[operation.sequence]?.judgement?.value {
+        if let judgement = lanes.entries[number(of: operation)]?.judgement?.value {
             guard case .present(let mapping) = effect else { return [record(operation, as: judgement, now: now)] }
             var delivered = judgement
             if judgement.state != .delivered {
@@ -127,7 +130,7 @@ extension ReplayMachine {
             delivered.mapping = mapping
             return [record(operation, as: delivered, now: now)]
         }
-        returned(operation.sequence)
+        gates[operation.upstream]?.came(UUIDText(operation.id))
         let context = lanes.contexts[operation.upstream] ?? ReplayContext(idempotency: IdempotencySettings())
         let disposition = OperationMachine.disposition(of: operation, seen: effect, context: context, now: now)
         if let moment = disposition.holdsLaneUntil {
@@ -137,19 +140,21 @@ extension ReplayMachine {
     }
 
     /// The store failed: retry after one second, to avoid a busy loop.
-    private mutating func failed(_ sequence: Int64, after span: TimeSpan = .seconds(1), now: Timestamp) {
-        returned(sequence)
-        if let summary = lanes.entries[sequence]?.summary { gates[summary.upstream]?.unsent(summary, now: now) }
+    private mutating func failed(_ id: UUIDText, after span: TimeSpan = .seconds(1), now: Timestamp) {
+        for upstream in Array(gates.keys) { gates[upstream]?.came(id) }
+        guard let sequence = number(of: id), let summary = lanes.entries[sequence]?.summary else { return }
+        gates[summary.upstream]?.unsent(summary, now: now)
         lanes.entries[sequence]?.isBusy = false
         lanes.entries[sequence]?.notBefore = now + span
         wake(sequence, at: now + span)
     }
 
     /// The store refused this operation alone: retry at growing intervals of up to a minute.
-    private mutating func refused(_ sequence: Int64, now: Timestamp) {
-        let refusals = lanes.entries[sequence]?.refusals ?? 0
-        lanes.entries[sequence]?.refusals = refusals + 1
-        failed(sequence, after: .seconds(min(60, 1 << min(refusals, 6))), now: now)
+    private mutating func refused(_ id: UUIDText, now: Timestamp) {
+        let sequence = number(of: id)
+        let refusals = sequence.flatMap { lanes.entries[$0]?.refusals } ?? 0
+        if let sequence { lanes.entries[sequence]?.refusals = refusals + 1 }
+        failed(id, after: .seconds(min(60, 1 << min(refusals, 6))), now: now)
     }
 
     // MARK: changed operations
@@ -160,10 +165,12 @@ extension ReplayMachine {
         summary.share(&lanes.texts)
         // Recorded while the clock was ahead: before it was set back, or in another process (docs/storage.md#clock).
         if summary.nextAttemptAt > now + lanes.longestWait(of: summary.upstream) { summary.nextAttemptAt = now }
-        returned(summary.sequence)
+        gates[summary.upstream]?.came(summary.shortID)
+        let isMoved = renumber(summary, now: now)
         let before = lanes.entries[summary.sequence]
         count(before?.summary, by: -1)
         guard !summary.state.hasEnded else { return leave(summary, after: before, now: now) }
+        numbers[summary.shortID] = changesNumbers ? summary.sequence : nil
         var entry = Entry(summary: summary)
         entry.remember(before, context: lanes.contexts[summary.upstream], now: now)
         lanes.entries[summary.sequence] = entry
@@ -179,7 +186,7 @@ extension ReplayMachine {
         }
         let isChanged = before.map { lanes.standing(of: $0.summary, now: now) != lanes.standing(of: summary, now: now) } ?? false
         let needsOthers = before.map { $0.summary.needs != summary.needs } ?? false
-        offer(LaneClient(summary), isChanged: isChanged || needsOthers, now: now)
+        offer(LaneClient(summary), isChanged: isChanged || needsOthers || isMoved, now: now)
         if summary.state != .pending { admit(summary.sequence, now: now) }
         if isChanged || before == nil && lanes.isStuck(summary, now: now) {
             reconsider(lanes.dependants(beside: summary), now: now)
@@ -201,6 +208,8 @@ extension ReplayMachine {
     }
 
     private mutating func leave(_ summary: OperationSummary, after before: Entry?, now: Timestamp) {
+        numbers[summary.shortID] = nil
+        missed.remove(summary.shortID)
         lanes.remove(summary.sequence, needs: before?.summary.needs ?? [])
         waits.note(summary)
         if let before {
@@ -226,7 +235,7 @@ extension ReplayMachine {
         reconsider([], now: now)
     }
 
-    private mutating func count(_ summary: OperationSummary?, by change: Int) {
+    mutating func count(_ summary: OperationSummary?, by change: Int) {
         guard let summary, summary.state == .pending || summary.state == .uncertain || summary.state == .inflight else { return }
         gates[summary.upstream, default: UpstreamThrottle()].waiting += change
     }

@@ -11,6 +11,8 @@ package struct ReplayMachine: Sendable {
     package enum Event: Sendable {
         /// The stored state of an operation after its acceptance, its load at the start, or a person's command.
         case changed(OperationSummary)
+        /// The row of an operation that `takeMissed` has named.
+        case reread(OperationSummary)
         /// The action is committed, and this is the new state.
         case settled(OperationSummary)
         /// It was sent, with this outcome; nothing is recorded yet. `body` is the beginning of the answer's body. `mapping` is the created
@@ -21,9 +23,9 @@ package struct ReplayMachine: Sendable {
         /// The upstream was probed for the operation's effect.
         case looked(QueuedWrite, ObservedEffect)
         /// The store failed to execute the action.
-        case failed(sequence: Int64)
+        case failed(id: String)
         /// The store does not take what the action changes, and would not another time.
-        case refused(sequence: Int64)
+        case refused(id: String)
         /// An upstream became reachable or unreachable.
         case reachability(upstream: String, isReachable: Bool)
         /// At a start: an operation of this lane has ended with an attempt that may still run (`ReplayContext.holdsLane`). Sent before
@@ -34,22 +36,22 @@ package struct ReplayMachine: Sendable {
         /// A principal has shown a credential that works.
         case credential(principal: String)
         /// An upstream has told the client of an operation to wait.
-        case throttled(sequence: Int64, until: Timestamp)
+        case throttled(id: String, until: Timestamp)
         /// The budget of an upstream is spent.
         case paused(upstream: String, until: Timestamp)
         /// A person ends the pause of an upstream.
         case resumed(upstream: String)
-        /// A write was answered that the machine has not sent: a live one, or one of a batch. `sequence` is nil for a live one.
-        case answered(upstream: String, route: String, client: String, RouteSign, sequence: Int64?)
+        /// A write was answered that the machine has not sent: a live one, or one of a batch. `id` is nil for a live one.
+        case answered(upstream: String, route: String, client: String, RouteSign, id: String?)
         /// A person ends the pauses of an upstream's routes.
         case overruled(upstream: String)
         /// A person has an operation sent although its route pauses. Sent after `changed`.
-        case urged(sequence: Int64)
+        case urged(OperationSummary)
         /// Time has passed.
         case tick
     }
 
-    /// An output of the machine.
+    /// An output of the machine. What becomes of it is told by the operation's id: its number may change meanwhile.
     package enum Action: Hashable, Sendable {
         /// Commit it as in flight, then send it.
         case send(id: String, sequence: Int64)
@@ -71,18 +73,27 @@ package struct ReplayMachine: Sendable {
 
     /// The open operations, and their order.
     var lanes: LaneTable
+    /// The numbers under which operations are known, by id: of those that are busy, and of all where numbers change.
+    var numbers: [UUIDText: Int64] = [:]
+    /// True if an operation may get another number: in a fleet.
+    let changesNumbers: Bool
     /// The operations that wait for a credential.
     var waits = CredentialWaits()
     var gates: [String: UpstreamThrottle] = [:]
     /// Operations that may become ready by time, ordered by that time. Tickets may be out of date; each is checked when it is popped.
     var due = Heap<Ticket>()
-    /// Operations changed elsewhere while they were busy: their rows must be read again afterwards.
-    var missed: Set<Int64> = []
+    /// Operations changed elsewhere while they were busy, or known under another number than was told: their rows must be read again.
+    var missed: Set<UUIDText> = []
     /// The wall-clock time of the last step.
     var lastStep: Timestamp?
 
-    /// - Parameter contexts: by name of the upstream; operations of other upstreams wait.
-    package init(contexts: [String: ReplayContext]) { lanes = LaneTable(contexts: contexts) }
+    /// - Parameters:
+    ///   - contexts: by name of the upstream; operations of other upstreams wait.
+    ///   - changesNumbers: true if an operation may get another number.
+    package init(contexts: [String: ReplayContext], changesNumbers: Bool = false) {
+        lanes = LaneTable(contexts: contexts)
+        self.changesNumbers = changesNumbers
+    }
 
     /// Replaces the settings; waiting operations are re-evaluated at the next step.
     package mutating func reconfigure(_ contexts: [String: ReplayContext]) {
@@ -95,7 +106,7 @@ package struct ReplayMachine: Sendable {
     package mutating func forgetOperations() {
         lanes.forgetOperations()
         waits.forgetOperations()
-        (due, missed) = (Heap(), [])
+        (due, missed, numbers) = (Heap(), [], [:])
         for upstream in gates.keys { gates[upstream]?.forgetOperations() }
     }
 
@@ -133,16 +144,22 @@ package struct ReplayMachine: Sendable {
 
     /// Returns and clears the ids of operations that were changed while they were busy and must be read again.
     package mutating func takeMissed() -> [String] {
-        let free = missed.filter { lanes.entries[$0]?.isBusy != true }
-        missed.subtract(free)
-        return free.sorted().compactMap { lanes.entries[$0]?.summary.id }
+        let free = missed.map { (id: $0, number: numbers[$0] ?? .max) }.filter { lanes.entries[$0.number]?.isBusy != true }
+        missed.subtract(free.map(\.id))
+        return free.sorted { $0.number < $1.number }.map(\.id.text)
     }
 
-    /// Returns the summary of an open operation.
+    /// Returns the summary of an open operation by its number.
     package func summary(of sequence: Int64) -> OperationSummary? { lanes.entries[sequence]?.summary }
 
+    /// Returns the summary of an operation with an action under way.
+    package func summary(ofBusy id: String) -> OperationSummary? { number(of: UUIDText(id)).flatMap { lanes.entries[$0]?.summary } }
+
     /// True if it was answered, and a probe decides the disposition.
-    package func isJudging(_ sequence: Int64) -> Bool { lanes.entries[sequence]?.judgement != nil }
+    package func isJudging(_ id: String) -> Bool { number(of: UUIDText(id)).flatMap { lanes.entries[$0]?.judgement } != nil }
+
+    /// The number of operations in flight that count against the limit of their upstream, by its name.
+    package var running: [String: Int] { gates.mapValues(\.running) }
 
     /// The number of open operations.
     package var count: Int { lanes.entries.count }

@@ -60,7 +60,7 @@ struct RouteWatch: Sendable {
     private struct Seen: Sendable {
         var sign: RouteSign
         var client: String
-        var sequence: Int64
+        var operation: UUIDText
         var at: Timestamp
     }
 
@@ -76,19 +76,19 @@ struct RouteWatch: Sendable {
     var isIdle: Bool { seen.isEmpty && pause == nil && held.isEmpty }
 
     /// Notes a sign.
-    /// - Parameter sequence: of the write; nil for one that is not in the outbox.
-    mutating func note(_ sign: RouteSign, of sequence: Int64?, client: String, route: String, now: Timestamp) {
+    /// - Parameter operation: nil for a write that is not in the outbox.
+    mutating func note(_ sign: RouteSign, of operation: UUIDText?, client: String, route: String, now: Timestamp) {
         switch sign {
         case .nothing: break
         case .effect: if pause?.concerns(client) ?? true { end() }
         case .refusal(let cause, _):
-            guard let sequence else { return }
-            seen.removeAll { now - $0.at > Self.window || $0.at > now || $0.sequence == sequence }
+            guard let operation else { return }
+            seen.removeAll { now - $0.at > Self.window || $0.at > now || $0.operation == operation }
             if let known = pause {
                 if sign == self.cause, !known.concerns(client) { pause?.client = nil }
                 return
             }
-            seen = Array(seen.suffix(Self.capacity - 1)) + [Seen(sign: sign, client: client, sequence: sequence, at: now)]
+            seen = Array(seen.suffix(Self.capacity - 1)) + [Seen(sign: sign, client: client, operation: operation, at: now)]
             let equal = seen.filter { $0.sign == sign }
             guard equal.count >= Self.threshold else { return }
             (seen, tests, self.cause) = ([], 0, sign)

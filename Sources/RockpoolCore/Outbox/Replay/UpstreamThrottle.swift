@@ -14,8 +14,8 @@ struct UpstreamThrottle: Sendable {
     private(set) var width = 1
     /// True if a write has taken effect since the upstream became reachable.
     private(set) var hasEffect = false
-    /// The number of operations in flight.
-    private(set) var running = 0
+    /// The operations in flight, by id: their numbers may change meanwhile.
+    private(set) var underWay: Set<UUIDText> = []
     /// Open operations that are pending, uncertain or in flight.
     var waiting = 0
     /// Operations that may be sent, lowest rank first. Tickets may be out of date.
@@ -27,8 +27,11 @@ struct UpstreamThrottle: Sendable {
     /// Where writes were redirected that it did not apply.
     var commonPlaces = CommonPlaces()
 
+    /// The number of operations in flight.
+    var running: Int { underWay.count }
+
     mutating func forgetOperations() {
-        (running, waiting, ready, urged) = (0, 0, Heap(), [])
+        (underWay, waiting, ready, urged) = ([], 0, Heap(), [])
         for route in watches.keys { watches[route]?.held = Heap() }
     }
 
@@ -55,10 +58,10 @@ struct UpstreamThrottle: Sendable {
     }
 
     /// Notes what the answer to a write says about its route, and releases what waited for that.
-    mutating func note(_ sign: RouteSign, of sequence: Int64?, client: String, route: String, now: Timestamp) {
+    mutating func note(_ sign: RouteSign, of operation: UUIDText?, client: String, route: String, now: Timestamp) {
         if sign == .effect { hasEffect = true }
-        guard sign != .nothing, watches[route] != nil || sequence != nil && sign != .effect else { return }
-        watches[route, default: RouteWatch()].note(sign, of: sequence, client: client, route: route, now: now)
+        guard sign != .nothing, watches[route] != nil || operation != nil && sign != .effect else { return }
+        watches[route, default: RouteWatch()].note(sign, of: operation, client: client, route: route, now: now)
         release(route)
     }
 
@@ -104,9 +107,13 @@ struct UpstreamThrottle: Sendable {
         if watches.isEmpty { urged = [] }
     }
 
-    mutating func left() { running += 1 }
+    mutating func left(_ operation: UUIDText) { underWay.insert(operation) }
 
-    mutating func came() { running = max(0, running - 1) }
+    /// No effect for one that is not in flight.
+    mutating func came(_ operation: UUIDText) { underWay.remove(operation) }
+
+    /// Gives an operation another number.
+    mutating func renumber(_ old: Int64, to new: Int64) { if urged.remove(old) != nil { urged.insert(new) } }
 
     /// Widens the gate after an effect, and narrows it after anything else.
     mutating func learn(from disposition: Disposition) {

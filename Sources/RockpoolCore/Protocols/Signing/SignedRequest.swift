@@ -91,7 +91,7 @@ package struct SignedRequest: Hashable, Sendable {
     }
 
     /// `20130524T000000Z`, the basic format of ISO 8601.
-    private static func basicFormat(_ text: String) -> Timestamp? {
+    static func basicFormat(_ text: String) -> Timestamp? {
         let bytes = Array(text.utf8)
         guard bytes.count == 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return nil }
         let part = { (range: Range<Int>) in String(decoding: bytes[range], as: UTF8.self) }

@@ -14,12 +14,15 @@ package final class OutboxMeasures: Sendable {
         package var wait = BucketCounts(BucketCounts.waits)
         /// Seconds from the acceptance of a delivered operation to its end.
         package var total = BucketCounts(BucketCounts.waits)
+        /// Seconds from the first sending of a delivered operation to its end.
+        package var sending = BucketCounts(BucketCounts.waits)
     }
 
     private struct State {
         /// The last states, by sequence: an operation is published more often than its state changes.
         var last: [Int64: OperationState] = [:]
         var figures: [String: Figures] = [:]
+        var running: [String: Int] = [:]
     }
 
     private static let lastLimit = 10_000
@@ -39,6 +42,24 @@ package final class OutboxMeasures: Sendable {
         }
     }
 
+    /// Notes how many operations the replayer counts as being sent, by upstream.
+    func noteRunning(_ counts: [String: Int]) { state.withLock { $0.running = counts } }
+
+    /// The number of operations of an upstream that the replayer counts as being sent.
+    package func running(at upstream: String) -> Int { state.withLock { $0.running[upstream, default: 0] } }
+
+    /// The figures of all upstreams together.
+    package var sync: SyncFigures {
+        state.withLock { state in
+            state.figures.values.reduce(into: SyncFigures()) { sum, figures in
+                sum.delivered += figures.entered[.delivered, default: 0]
+                sum.refused += figures.entered[.dead, default: 0]
+                sum.conflicts += figures.entered[.conflicted, default: 0]
+                sum.seconds.add(figures.sending)
+            }
+        }
+    }
+
     /// The figures of an upstream.
     package subscript(upstream: String) -> Figures { state.withLock { $0.figures[upstream] ?? Figures() } }
 }
@@ -48,7 +69,10 @@ extension OutboxMeasures.Figures {
         entered[operation.state, default: 0] += 1
         guard operation.state == .delivered, let end = operation.endedAt else { return }
         attempts.record(Double(operation.answeredAttempts + operation.networkAttempts))
-        if let first = operation.firstSentAt { wait.record(first.seconds(since: operation.acceptedAt)) }
+        if let first = operation.firstSentAt {
+            wait.record(first.seconds(since: operation.acceptedAt))
+            sending.record(end.seconds(since: first))
+        }
         total.record(end.seconds(since: operation.acceptedAt))
     }
 }

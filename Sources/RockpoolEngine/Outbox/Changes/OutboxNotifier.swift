@@ -99,7 +99,7 @@ extension OutboxNotifier {
         active.routes.complete(&summary, target: write.request.target)
         guard pauses.pause(of: summary) != nil else { return }
         inbox.put(
-            .answered(upstream: summary.upstream, route: summary.watchedRoute, client: summary.client, .effect, sequence: nil))
+            .answered(upstream: summary.upstream, route: summary.watchedRoute, client: summary.client, .effect, id: nil))
         events.wake()
     }
 
@@ -113,7 +113,7 @@ extension OutboxNotifier {
     /// Has one operation sent although its route pauses. Call it after `tell`.
     func urge(_ operation: QueuedWrite) {
         guard pauses.routes[operation.upstream] != nil else { return }
-        inbox.put(.urged(sequence: operation.sequence))
+        inbox.put(.urged(active.summary(of: operation)))
         events.wake()
     }
 
@@ -131,6 +131,13 @@ extension OutboxNotifier {
         tell(ended)
     }
 
+    /// Forgets an operation under a number that it had: it was published under the one that it has now.
+    func forgetNumber(of operation: QueuedWrite) {
+        var ended = operation
+        ended.state = .cancelled
+        if overlay.note(ended) { cache.forgetHot() }
+    }
+
     /// Publishes the state of an operation to the replayer, the overlay and the event listeners.
     /// - Parameter toReplayer: false when the replayer itself calls it.
     package func tell(_ operation: QueuedWrite, toReplayer: Bool = true) {
@@ -138,9 +145,12 @@ extension OutboxNotifier {
         if told.isMultiple(of: FreedMemory.manyWrites) { FreedMemory.process.muchWasFreed() }
         if toReplayer { inbox.put(.changed(active.summary(of: operation))) }
         if overlay.note(operation) { cache.forgetHot() }
+        // It was handed over before this was told.
+        if data.isHandedOver(operation.sequence) { forgetNumber(of: operation) }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }
-        if measures.note(operation) { log.note(operation) }
-        events.tell(.operation(id: operation.id, state: operation.state))
+        let isNews = measures.note(operation)
+        if isNews { log.note(operation) }
+        events.tell(.operation(id: operation.id, state: operation.state, isNews: isNews))
     }
 }
 

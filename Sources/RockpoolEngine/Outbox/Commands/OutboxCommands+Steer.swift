@@ -114,7 +114,7 @@ extension OutboxCommands {
                 notifier.tell(new)
                 made.append(new)
             }
-            events.tell(.operation(id: id, state: operation.state))
+            events.tell(.operation(id: id, state: operation.state, isNews: false))
             return made
         }
     }

@@ -13,6 +13,11 @@ package struct ResourceSyncStatus: Hashable, Sendable {
     /// The number of open operations, dead ones excluded.
     package var pending = 0
     package var conflicts = 0
+    /// The number of entities in each state.
+    package var states: [EntityState: Int] = [:]
+    package var strategy = Resource.Conflict.fieldMerge
+    /// JSON Pointer → field strategy.
+    package var fields: [String: String] = [:]
     /// The time of the last pull.
     package var lastSync: Timestamp?
 }

@@ -82,10 +82,8 @@ struct FetchedResponse: Sendable {
     func passed(in context: RequestContext) -> PassedRead? {
         guard stored != nil || isLastingRefusal, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil, let request
         else { return nil }
-        let keys = StoragePartition.readable(by: context.identity.partition).map { context.key(in: $0).text }
         return PassedRead(
-            request: request, received: context.request, plan: context.plan, keys: keys, identity: context.identity,
-            isStored: stored != nil)
+            request: request, received: context.request, plan: context.plan, identity: context.identity, isStored: stored != nil)
     }
 
     func bodyForRequester(in context: RequestContext) -> ReplyBody {

@@ -21,6 +21,8 @@ final class SharedBody: Sendable {
         let ended: @Sendable () -> Void
         /// Reads along, before the copy gets the bytes.
         var watch: EchoWatch?
+        /// The rule for a fetch without a client; nil: the built-in bounds.
+        var onAbort: AbortRule?
     }
 
     private struct State {
@@ -174,7 +176,8 @@ final class SharedBody: Sendable {
         let parting = change { window in
             window.leave(reader) { received in
                 ClientAbortPolicy.decide(
-                    received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isStoring, hasOtherReaders: false)
+                    received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isStoring, hasOtherReaders: false,
+                    rule: storing.onAbort)
             }
         }
         switch parting {

@@ -8,7 +8,8 @@ extension FastPathHandler {
     func beginsRelay(of request: FastPathRequest, in bytes: ByteBuffer, context: ChannelHandlerContext) -> Bool {
         guard connection.mayAnswerAtOnce(context: context), request.length == bytes.readableBytes,
             let relay = engine.relays.relay(
-                for: request, in: bytes, at: listener, keepsPath: keepsPath, isLocalClient: connection.isClientLocal(context.channel)),
+                for: request, in: bytes, at: listener, from: address, keepsPath: keepsPath,
+                isLocalClient: connection.isClientLocal(context.channel), last: &lastCredential),
             let way = pool.take(to: RelayDestination(relay.basis.request), timeout: relay.basis.request.timeouts.connect)
         else { return false }
         // The full path refuses it.
@@ -36,7 +37,7 @@ extension FastPathHandler {
         }
         guard write.length == bytes.readableBytes, let place = free(),
             let relay = engine.relays.relay(
-                of: write, in: bytes, at: listener, isLocalClient: connection.isClientLocal(context.channel)),
+                of: write, in: bytes, at: listener, from: address, isLocalClient: connection.isClientLocal(context.channel)),
             let sent = relay.write,
             let way = pool.take(
                 to: RelayDestination(relay.basis.request), idleAtMost: sent.isRepeatable ? nil : RelayedWrite.quiet,
@@ -136,8 +137,9 @@ extension FastPathHandler: RelayClient {
         WholeReply(head: head, framing: .bodiless).writeInterim(context: context, wire: .plain)
     }
 
-    func handOver(_ early: EarlyAnswer) {
+    func handOver(_ outcome: RelayOutcome) {
         guard let relayed, let context else { return }
+        let early = EarlyAnswer(to: relayed.exchange.relay, outcome)
         self.relayed = nil
         connection.requests -= 1
         (connection.kept, connection.current) = (connection.current?.place, nil)
@@ -145,7 +147,7 @@ extension FastPathHandler: RelayClient {
         (connection.early, connection.wasLost) = (early, early.isTaken)
         switch relayed.form {
         case .read(let request):
-            let plain = PlainCopy(request, in: relayed.bytes, listener: listener, last: &lastCredential)
+            let plain = PlainCopy(request, in: relayed.bytes, listener: listener, keepsPath: keepsPath, last: &lastCredential)
             decode(relayed.bytes, after: plain, endsWithBody: false, context: context)
         case .write(let write):
             connection.arrivingWrite = PlainWriteCopy(write, in: relayed.bytes, listener: listener)

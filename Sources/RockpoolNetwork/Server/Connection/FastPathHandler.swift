@@ -25,7 +25,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
     var lastCredential = LastCredential()
-    private lazy var address = context?.channel.remoteAddress?.ipAddress ?? ""
+    private(set) lazy var address = context?.channel.remoteAddress?.ipAddress ?? ""
     private let recent: RecentMessages
     let pool: RelayPool
     private(set) var context: ChannelHandlerContext?
@@ -119,7 +119,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
             if let unanswered {
                 if beginsRelay(of: unanswered, in: bytes, context: context) { return }
-                plain = PlainCopy(unanswered, in: bytes, listener: listener, last: &lastCredential)
+                plain = PlainCopy(unanswered, in: bytes, listener: listener, keepsPath: keepsPath, last: &lastCredential)
             } else if let write = PlainWrite(bytes.readableBytesUInt8Span, limits: limits) {
                 if beginsRelay(of: write, in: bytes, context: context) { return }
                 connection.arrivingWrite = PlainWriteCopy(write, in: bytes, listener: listener)

@@ -33,8 +33,10 @@ extension TargetResolution {
             guard let host = try? name.authority() else { return nil }
             used = OriginAddress(scheme: scheme(of: gateway), host: host.host, port: host.port)
         }
+        let upstream = entrance.upstream
         let address =
-            entrance.namesOrigin ? nil : GatewayAddress(origin: entrance.upstream.origin, base: used.url, prefix: entrance.prefix)
+            entrance.namesOrigin
+            ? nil : GatewayAddress(origin: upstream.origin, base: used.url, prefix: entrance.prefix, basePath: upstream.basePath)
         return GatewayPassage(entrance: entrance, used: used, address: address, host: fields[.hostField])
     }
 
@@ -63,7 +65,10 @@ struct GatewayPassage {
         if entrance.upstream.preserveHost {
             request.fields[.hostField] = host
         } else {
-            GatewayFields.rewrite(&request.fields, host: host, origin: entrance.upstream.origin, prefix: entrance.prefix)
+            let upstream = entrance.upstream
+            GatewayFields.rewrite(
+                &request.fields, host: host, origin: upstream.origin, prefix: entrance.prefix,
+                basePath: entrance.namesOrigin ? "" : upstream.basePath)
         }
     }
 

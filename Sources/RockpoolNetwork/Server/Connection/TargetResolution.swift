@@ -16,7 +16,8 @@ struct TargetResolution: Sendable {
     var keepsPath: Bool {
         guard case .gateway(let door) = role else { return true }
         let gateway = door.listener
-        return gateway.upstreams.count == 1 && gateway.upstreams.allSatisfy { $0.gatewaySettings?.path ?? "" == "" }
+        return gateway.upstreams.count == 1
+            && gateway.upstreams.allSatisfy { ($0.gatewaySettings?.path ?? "").isEmpty && $0.basePath.isEmpty }
     }
 
     /// Returns where a request leads.

@@ -1,4 +1,4 @@
-// HTTP/2 without TLS on a gateway, for clients that know it beforehand (RFC 9113 §3.3).
+// HTTP/2 without TLS on a gateway or on the proxy, for clients that know it beforehand (RFC 9113 §3.3).
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
@@ -60,7 +60,7 @@ final class PriorKnowledgeHandler: ChannelInboundHandler, RemovableChannelHandle
         do {
             let pipeline = context.pipeline.syncOperations
             try pipeline.handler(type: ConnectionHandler.self).leaveToHTTP2()
-            try HTTP2Connection.install(on: context.channel, service: service, open: open, scheme: .http)
+            try HTTP2Connection.install(on: context.channel, service: service.ofStreams, open: open, scheme: .http)
             try pipeline.removeHandler(context: pipeline.context(handlerType: FastPathHandler.self), promise: nil)
             try pipeline.removeRequestDecoder()
             try pipeline.removeHandler(context: pipeline.context(handlerType: ConnectionHandler.self), promise: nil)

@@ -24,21 +24,20 @@ package struct CacheListing: Hashable, Sendable {
     /// Number of entries of its URL, this one included: of every method, identity and variant.
     package var variants: Int
 
+    /// How often it, and the versions that it replaced, was read since it was stored.
+    package var hits: Int64
+    /// The value by which the list is ordered.
+    private var place: String
+
     /// The start of the page after this entry.
-    package var cursor: CacheCursor { CacheCursor(url: url, id: id) }
+    package var cursor: CacheCursor { CacheCursor(place: place, id: id) }
 }
 
 extension CacheListing {
-    /// Arguments: lower URL bound, upper URL bound, the cursor's URL and id, category and text (NULL for all).
-    static let condition =
-        "url >= ?1 AND url < ?2 AND (url > ?3 OR id > ?4) AND (?5 IS NULL OR category = ?5) AND (?6 IS NULL OR instr(url, ?6) > 0)"
+    static let columns =
+        "id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity, uses"
 
-    /// Arguments: those of the condition, limit, offset.
-    static let pageQuery = """
-        SELECT id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity FROM entry
-        WHERE \(condition) ORDER BY url, id LIMIT ?7 OFFSET ?8
-        """
-
+    /// Reads `columns` and the value by which the list is ordered.
     init(row: Row) throws {
         var columns = RowReader(row)
         self.init(
@@ -46,6 +45,6 @@ extension CacheListing {
             category: try columns.next(), status: try columns.next(), bytes: try columns.next(),
             storedAt: Timestamp(milliseconds: try columns.next()), freshUntil: Timestamp(milliseconds: try columns.next()),
             lastUsedAt: Timestamp(milliseconds: try columns.next()), isPinned: try columns.next(), identity: try columns.next(),
-            variants: 1)
+            variants: 1, hits: max(0, CacheSchema.requests(try columns.next()) - 1), place: try columns.next())
     }
 }

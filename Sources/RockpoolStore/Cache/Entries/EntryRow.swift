@@ -25,15 +25,17 @@ struct EntryRow: Sendable {
     static let insertion = """
         INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
             response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
-            body_length, in_file, coding, part, own_write_at, own_write_included, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            body_length, in_file, coding, part, own_write_at, own_write_included, uses, rank, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     /// Inserts the row and returns its id.
-    /// - Parameter isOnProbation: false if the entry was read before: it takes the place of another one, or left a moment ago.
+    /// - Parameter uses: as the column: more than `CacheSchema.unread` if it takes the place of another one, or left a moment ago.
     func insert(
-        in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, isOnProbation: Bool
+        in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, uses: Int64
     ) throws -> Int64 {
+        let floor = try CacheSchema.floor(of: response.category, in: db)
+        let rank = EvictionOrder.rank(requests: CacheSchema.requests(uses), bytes: bytes, above: floor)
         let statement = try db.cachedStatement(sql: Self.insertion)
         // Values of one type: of any others, an array of this length costs more than the row.
         let identifying: [DatabaseValue] = [
@@ -45,14 +47,14 @@ struct EntryRow: Sendable {
         let times: [DatabaseValue] = [
             response.requestTime.milliseconds.databaseValue, response.responseTime.milliseconds.databaseValue,
             response.assignedTTL?.milliseconds.databaseValue ?? .null, now.milliseconds.databaseValue,
-            (now.milliseconds + (isOnProbation ? 0 : 1)).databaseValue, lifetime.freshUntil.milliseconds.databaseValue,
+            now.milliseconds.databaseValue, lifetime.freshUntil.milliseconds.databaseValue,
             lifetime.keptUntil.milliseconds.databaseValue, isPinned.databaseValue, response.isInvalidated.databaseValue,
         ]
         let body: [DatabaseValue] = [
             bytes.databaseValue, bodyHash.data.databaseValue, response.bodyLength.databaseValue, (inlineBody == nil).databaseValue,
             bodyCoding.rawValue.databaseValue, (response.part?.range?.lowerBound ?? -1).databaseValue,
             response.ownWrite?.at.milliseconds.databaseValue ?? .null, (response.ownWrite?.isIncluded ?? false).databaseValue,
-            inlineBody?.data.databaseValue ?? .null,
+            uses.databaseValue, rank.databaseValue, inlineBody?.data.databaseValue ?? .null,
         ]
         try statement.run(identifying + times + body, in: db)
         return db.lastInsertedRowID

@@ -15,6 +15,8 @@ struct EvictionCandidate: Sendable {
     var fileHash: [UInt8]?
     /// True if it was not read since it was stored (docs/storage.md#eviction).
     var isOnProbation = false
+    /// Its rank in its category: the lowest leaves first.
+    var rank: Double = 0
 
     /// Returns the rows that meet a condition, in the given order.
     static func fetch(
@@ -22,7 +24,7 @@ struct EvictionCandidate: Sendable {
     ) throws -> [EvictionCandidate] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT id, key, category, bytes, in_file, used_at, body_sha, used_at = stored_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+                SELECT id, key, category, bytes, in_file, used_at, body_sha, uses = \(CacheSchema.unread), rank FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
                 """)
         return try Row.fetchAll(statement, arguments: arguments).map { row in
             var columns = RowReader(row)
@@ -33,7 +35,7 @@ struct EvictionCandidate: Sendable {
             let hash: Data = try columns.next()
             return EvictionCandidate(
                 id: id, key: key, category: category, bytes: bytes, inlineBytes: isInFile ? 0 : bytes, usedAt: usedAt,
-                fileHash: isInFile ? Array(hash) : nil, isOnProbation: try columns.next())
+                fileHash: isInFile ? Array(hash) : nil, isOnProbation: try columns.next(), rank: try columns.next())
         }
     }
 }

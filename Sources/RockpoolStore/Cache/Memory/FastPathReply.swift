@@ -24,19 +24,13 @@ package final class FastPathReply: Sendable {
     package let body: ByteBuffer
     /// Counts the bodies that are sent from here; nil where they are not counted.
     package let served: ServedBytes?
-    /// What it shows of a place that its client may change; nil for any other reply.
-    package let shown: Showing?
-    /// The name of the request's principal; nil without a credential.
-    package let principal: String?
     /// The category of the route.
     package let category: String?
     /// True if the tags of the stored head are not sent.
     package let hidesTags: Bool
     /// What the decision to send the response stands on; it is taken again whenever the message is serialised.
     package let basis: ReuseBasis
-    let hash: Int
     private let listener: String
-    private let credential: CredentialDigest?
     private let target: [UInt8]
     private let host: [UInt8]
     private let selecting: [Selecting]
@@ -46,23 +40,19 @@ package final class FastPathReply: Sendable {
     private let handedOverAt = Atomic<Int64>(.min)
 
     /// - Parameters:
-    ///   - arrival: a request that `entry` answers as stored. A request that differs from it by a single byte in the target, in Host, in the
-    ///     credential or in one of `names` takes the full path.
+    ///   - arrival: a request that `entry` answers as stored. A request that differs from it by a single byte in the target, in Host, or in
+    ///     one of `names` takes the full path; so does one with a credential of which that is not known (`HotReader`).
     ///   - names: the field names in the `Vary` of every response considered for `arrival`, so that this reply never answers a request for
     ///     which another response would be selected; and the field that identifies principals at this upstream.
     package init(
         _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name],
-        served: ServedBytes? = nil, principal: String? = nil, shown: Showing? = nil, category: String? = nil,
-        hidesTags: Bool = false
+        served: ServedBytes? = nil, category: String? = nil, hidesTags: Bool = false
     ) {
-        self.shown = shown
-        (self.served, self.principal, self.category, self.hidesTags) = (served, principal, category, hidesTags)
+        (self.served, self.category, self.hidesTags) = (served, category, hidesTags)
         self.entry = entry
         self.body = body
         self.basis = basis
-        hash = arrival.hash
         listener = arrival.listener
-        credential = arrival.credential
         target = arrival[arrival.request.target]
         host = arrival[arrival.request.host]
         selecting = names.map { name in
@@ -73,10 +63,9 @@ package final class FastPathReply: Sendable {
         (eTag, lastModified) = (bytes(.eTag), bytes(.lastModified))
     }
 
-    /// True if the request has the bytes that this reply was made for.
+    /// True if the request has the bytes that this reply was made for, but for its credential.
     package func answers(_ arrival: PlainArrival) -> Bool {
-        arrival.credential == credential && arrival.holds(target, at: arrival.request.target)
-            && arrival.holds(host, at: arrival.request.host) && arrival.listener == listener
+        arrival.holds(target, at: arrival.request.target) && arrival.holds(host, at: arrival.request.host) && arrival.listener == listener
             && selecting.allSatisfy { arrival.holds($0.value, asValueOf: $0.name) }
     }
 
@@ -97,10 +86,16 @@ package final class FastPathReply: Sendable {
         return handedOverAt.compareExchange(expected: last, desired: now.milliseconds, ordering: .relaxed).exchanged
     }
 
-    /// True if `other` answers the same requests.
+    /// True if `other` answers the same requests of one client.
     func isSuperseded(by other: FastPathReply) -> Bool {
-        hash == other.hash && target == other.target && host == other.host && listener == other.listener
-            && credential == other.credential && selecting == other.selecting
+        target == other.target && host == other.host && listener == other.listener && selecting == other.selecting
+    }
+
+    /// True if `other` is the same reply, made for another credential: a shared copy, chosen from the same ones by the same rules.
+    func isSame(as other: FastPathReply) -> Bool {
+        isSuperseded(by: other) && entry.id == other.entry.id && entry.key == other.entry.key && entry.key.partition == .shared
+            && basis.candidates.map(\.id) == other.basis.candidates.map(\.id) && basis.rules == other.basis.rules
+            && basis.upstream == other.basis.upstream && hidesTags == other.hidesTags && category == other.category
     }
 
     /// Bytes in memory, without the entry and its body.

@@ -77,8 +77,8 @@ struct HotMessages {
 
 /// The result of a hot lookup for a plain request.
 package enum HotFind: Sendable {
-    /// A message, its reply and form; valid while `CacheStore.hotChanges` is `moment`.
-    case message(HotMessage, FastPathReply, FastPathReply.Form, moment: UInt64)
+    /// A message, its reply and form, and who reads it; valid while `CacheStore.hotChanges` is `moment`.
+    case message(HotMessage, FastPathReply, FastPathReply.Form, HotReader, moment: UInt64)
     /// The reply matches, but its message must be serialised anew.
-    case undated(FastPathReply, FastPathReply.Form)
+    case undated(FastPathReply, FastPathReply.Form, HotReader)
 }

@@ -5,15 +5,12 @@ package import RockpoolCore
 /// One message of a hot reply as records show it, made when the message is serialised.
 package final class HotNote: Sendable {
     package let url: String
-    package let principal: String?
-    package let shown: Showing?
     package let upstream: String?
     package let category: String?
     package let cacheStatus: CacheStatus
     package let isStale: Bool
     package let error: String?
     package let status: Int
-    package let request: HTTPFields
     package let response: HTTPFields
     /// Estimated size in bytes.
     package let size: Int
@@ -25,13 +22,12 @@ package final class HotNote: Sendable {
     ///   - head: the message's head.
     ///   - error: the name of the error for which a stale response is sent, by RFC 9209.
     package init(_ reply: FastPathReply, head: ResponseHead, cacheStatus: CacheStatus, isStale: Bool, error: String?) {
-        shown = reply.shown
-        (url, principal, category) = (reply.basis.request.url, reply.principal, reply.category)
-        (upstream, request, served) = (reply.basis.upstream, reply.basis.request.fields, reply.served)
+        (url, category) = (reply.basis.request.url, reply.category)
+        (upstream, served) = (reply.basis.upstream, reply.served)
         (self.cacheStatus, self.isStale, self.error) = (cacheStatus, isStale, error)
         status = head.status
         response = SecretFields.removed(from: head.fields)
-        size = url.utf8.count + request.size + response.size
+        size = url.utf8.count + response.size
     }
 }
 

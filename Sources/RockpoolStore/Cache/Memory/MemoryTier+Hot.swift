@@ -4,8 +4,10 @@ import RockpoolCore
 import Synchronization
 
 extension MemoryTier {
-    /// Maximum number of hot replies of one target; the oldest is dropped. Each credential has its own.
+    /// Maximum number of hot replies of one target; the oldest is dropped. A copy that several identities may read is one.
     private static let hotLimit = 64
+    /// Maximum number of clients of one hot reply, if they take less than an eighth of the memory; beyond it all are found anew.
+    private static let readerLimit = 16_000
 
     /// The current removal count. Read it before reading anything that a hot reply is made from.
     var moment: UInt64 { withState(\.removals) }
@@ -15,14 +17,17 @@ extension MemoryTier {
         withState { state in
             state.lookups &+= 1
             guard let key = state.places[hash], let item = state.items[key] else { return nil }
-            let found = item.hot.first {
-                $0.reply.hash == hash && state.isUnchanged($0.slots, since: $0.moment) && $0.reply.answers(arrival)
+            for hot in item.hot {
+                guard let reading = hot.readers[hash], reading.reader.isFor(arrival), hot.reply.answers(arrival),
+                    state.isUnchanged(reading.slots, since: reading.moment)
+                else { continue }
+                guard let form = hot.reply.form(for: arrival) else { return nil }
+                if let message = hot.messages[form], message.isValid(at: now, epoch: epoch) {
+                    return .message(message, hot.reply, form, reading.reader, moment: changes.load(ordering: .acquiring))
+                }
+                return .undated(hot.reply, form, reading.reader)
             }
-            guard let found, let form = found.reply.form(for: arrival) else { return nil }
-            if let message = found.messages[form], message.isValid(at: now, epoch: epoch) {
-                return .message(message, found.reply, form, moment: changes.load(ordering: .acquiring))
-            }
-            return .undated(found.reply, form)
+            return nil
         }
     }
 
@@ -30,22 +35,18 @@ extension MemoryTier {
     /// - Parameters:
     ///   - sibling: the other key that it was chosen from.
     ///   - credential: the name of the credential that it was chosen for; nil without one.
-    func keep(_ reply: FastPathReply, sibling: CacheKey, credential: String?, since moment: UInt64) {
+    func keep(_ reply: FastPathReply, for reader: HotReader, sibling: CacheKey, credential: String?, since moment: UInt64) {
         let key = reply.entry.key.text
         let slots = Self.slots(of: [sibling.text], credential: credential)
         withState { state in
-            guard state.isUnchanged([State.slot(key)] + slots, since: moment), var item = state.items[key],
-                item.bodies[reply.entry.id] != nil
+            guard state.isUnchanged([State.slot(key)] + slots, since: moment),
+                state.items[key]?.bodies[reply.entry.id] != nil
             else { return }
-            let (cost, count) = (item.hotCost, item.hot.count)
-            item.hot.removeAll { $0.reply.isSuperseded(by: reply) }
-            if item.hot.count == Self.hotLimit { item.hot.removeFirst() }
-            item.hot.append(Hot(reply: reply, slots: slots, moment: moment))
-            item.cost += item.hotCost - cost
-            state.bytes += item.hotCost - cost
-            state.hotCount += item.hot.count - count
-            state.items[key] = item
-            state.places[reply.hash] = key
+            let reading = Reading(reader: reader, slots: slots, moment: moment)
+            let change = state.items[key]?.keep(reply, for: reading, limit: Self.hotLimit, readers: (Self.readerLimit, cost: limit / 8))
+            state.bytes += change?.cost ?? 0
+            state.hotCount += change?.count ?? 0
+            state.places[reader.hash] = key
             state.tidyPlaces()
             state.shrink(to: limit)
         }
@@ -101,5 +102,34 @@ extension MemoryTier.State {
 }
 
 extension MemoryTier.Item {
-    fileprivate var hotCost: Int64 { hot.reduce(0) { $0 + $1.reply.memoryCost } }
+    var hotCost: Int64 { hot.reduce(0) { $0 + $1.cost } }
+
+    /// Keeps a reply for a client, in place of an earlier one.
+    /// - Parameter readers: the largest number of clients of one reply, and of bytes for them; beyond it all are forgotten.
+    /// - Returns: the change of the bytes in memory, and of the number of clients.
+    fileprivate mutating func keep(
+        _ reply: FastPathReply, for reading: MemoryTier.Reading, limit: Int, readers: (count: Int, cost: Int64)
+    ) -> (cost: Int64, count: Int) {
+        let (before, count, hash) = (hotCost, readerCount, reading.reader.hash)
+        for index in hot.indices.reversed() where hot[index].readers[hash] != nil && hot[index].reply.isSuperseded(by: reply) {
+            hot[index].forget(hash)
+            if hot[index].readers.isEmpty { hot.remove(at: index) }
+        }
+        if let known = hot.firstIndex(where: { $0.reply.isSame(as: reply) }) {
+            let isFull = hot[known].readers.count >= readers.count || hot[known].readersCost + reading.reader.memoryCost > readers.cost
+            if isFull { hot[known].forgetReaders() }
+            hot[known].keep(reading)
+        } else {
+            if hot.count == limit { hot.removeFirst() }
+            var new = MemoryTier.Hot(reply)
+            new.keep(reading)
+            hot.append(new)
+        }
+        cost += hotCost - before
+        return (hotCost - before, readerCount - count)
+    }
+}
+
+extension MemoryTier.Hot {
+    fileprivate var cost: Int64 { reply.memoryCost + readersCost }
 }

@@ -19,7 +19,28 @@ final class MemoryTier: Sendable {
     struct Hot {
         let reply: FastPathReply
         var messages = HotMessages()
-        /// The epoch slots of the sibling key and of the credential: a removal there voids the reply too.
+        /// The clients it is kept for, by the hashes of their requests.
+        private(set) var readers: [Int: Reading] = [:]
+        /// Bytes in memory of all of them.
+        private(set) var readersCost: Int64 = 0
+
+        init(_ reply: FastPathReply) { self.reply = reply }
+
+        mutating func keep(_ reading: Reading) {
+            forget(reading.reader.hash)
+            readers[reading.reader.hash] = reading
+            readersCost += reading.reader.memoryCost
+        }
+
+        mutating func forget(_ hash: Int) { readersCost -= readers.removeValue(forKey: hash)?.reader.memoryCost ?? 0 }
+
+        mutating func forgetReaders() { (readers, readersCost) = ([:], 0) }
+    }
+
+    /// One client of a hot reply.
+    struct Reading {
+        let reader: HotReader
+        /// The epoch slots of the sibling key and of the credential: a removal there voids the reply for it.
         let slots: [Int]
         /// The removal count up to which removals were taken into account.
         let moment: UInt64
@@ -29,7 +50,7 @@ final class MemoryTier: Sendable {
         var items: [String: Item] = [:]
         /// Hash of a hot request → key of the item that may contain its reply. Some are void.
         var places: [Int: String] = [:]
-        /// Number of hot replies in all items.
+        /// Number of clients of hot replies in all items.
         var hotCount = 0
         /// Keys without entries, in two generations: a missing key is often requested again.
         var absent: Set<String> = []
@@ -122,6 +143,33 @@ final class MemoryTier: Sendable {
         }
     }
 
+    /// Replaces the response of an entry by a revalidated one, and discards what was made of the earlier one. False if the entry is not in memory,
+    /// was removed since `epoch`, or becomes another variant.
+    func replace(_ entry: CacheEntry, by response: StoredResponse, epoch: UInt64) -> Bool {
+        let key = entry.key.text
+        return state.withLock { state in
+            guard state.epochs[State.slot(key)] == epoch, var item = state.items[key],
+                let index = item.entries.firstIndex(where: { $0.id == entry.id }),
+                Vary.variantKey(item.entries[index].response.requestFields) == Vary.variantKey(response.requestFields)
+            else { return false }
+            noteChange()
+            state.removals += 1
+            state.epochs[State.slot(key)] = state.removals
+            let before = item.cost
+            item.cost -= item.entries[index].memoryCost + item.hotCost
+            state.hotCount -= item.readerCount
+            item.entries[index].response = response
+            (item.hot, item.cost) = ([], item.cost + item.entries[index].memoryCost)
+            // The last one comes first, as it does from the database.
+            item.entries.sort { ($0.response.responseTime, $0.id) > ($1.response.responseTime, $1.id) }
+            state.items[key] = item
+            state.bytes += item.cost - before
+            state.touch(key)
+            state.shrink(to: limit)
+            return true
+        }
+    }
+
     func remove(_ keys: some Sequence<String>) {
         state.withLock { state in
             noteChange()
@@ -160,13 +208,13 @@ extension MemoryTier.State {
     /// Removes void places when there are many.
     mutating func tidyPlaces() {
         guard places.count > 2 * hotCount + 64 else { return }
-        places = places.filter { place in items[place.value]?.hot.contains { $0.reply.hash == place.key } ?? false }
+        places = places.filter { place in items[place.value]?.hot.contains { $0.readers[place.key] != nil } ?? false }
     }
 
     mutating func remove(_ key: String) {
         guard let item = items.removeValue(forKey: key) else { return }
         bytes -= item.cost
-        hotCount -= item.hot.count
+        hotCount -= item.readerCount
     }
 
     mutating func shrink(to limit: Int64) {
@@ -176,6 +224,11 @@ extension MemoryTier.State {
             if items[oldest.key]?.stamp == oldest.stamp { remove(oldest.key) }
         }
     }
+}
+
+extension MemoryTier.Item {
+    /// Number of clients of its hot replies.
+    var readerCount: Int { hot.reduce(0) { $0 + $1.readers.count } }
 }
 
 extension CacheEntry {

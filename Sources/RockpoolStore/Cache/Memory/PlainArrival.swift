@@ -8,7 +8,7 @@ package struct PlainArrival: Sendable {
     /// The `host:port` of the listener: the same bytes may mean another resource at another listener.
     package let listener: String
     /// The digest of the credential; nil without one.
-    let credential: CredentialDigest?
+    package let credential: CredentialDigest?
     /// Readable from the request's first byte.
     private let bytes: ByteBuffer
 

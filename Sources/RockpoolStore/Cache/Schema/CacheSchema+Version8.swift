@@ -2,10 +2,8 @@
 import GRDB
 
 extension CacheSchema {
-    /// The condition of an entry that was not read since it was stored.
-    static let isOnProbation = "pinned = 0 AND used_at = stored_at"
-
     static let addProbation: @Sendable (Database) throws -> Void = { db in
-        try db.execute(sql: "CREATE INDEX entry_probation ON entry (category, stored_at, bytes) WHERE \(isOnProbation)")
+        try db.execute(
+            sql: "CREATE INDEX entry_probation ON entry (category, stored_at, bytes) WHERE pinned = 0 AND used_at = stored_at")
     }
 }

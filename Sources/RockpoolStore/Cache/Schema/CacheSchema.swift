@@ -7,7 +7,10 @@ enum CacheSchema {
     /// "RPch", as shown by `file` and other tools.
     static let identity = DatabaseIdentity(
         applicationID: 0x5250_6368,
-        migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants, addProbation],
+        migrations: [
+            create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants, addProbation,
+            addUses,
+        ],
         synchronous: .normal)
 
     /// Creates the index by which the copies of one identity are found. It came without a version, because an older Rockpool can use and keep

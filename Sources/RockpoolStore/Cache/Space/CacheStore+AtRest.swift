@@ -30,7 +30,7 @@ extension CacheStore {
     private static let tinyLength: Int64 = .kib(4)
 
     private func deflated(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
-        guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit), !AtRest.isDense(body.small) else { return body }
+        guard AtRest.isWorthTrying(head, length: body.length), !AtRest.isDense(body.small) else { return body }
         let most = Int(AtRest.most(body.length))
         let compress: @Sendable () throws -> [UInt8]? = {
             guard let spool = body.spool else { return unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) } }

@@ -47,7 +47,9 @@ extension CacheStore {
             let goal = self.room.shortfall(for: wanted)
             guard goal > 0 else { return [] as [EvictionCandidate] }
             let rows = try self.nextToGo(in: db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
-            return try self.delete(rows, until: .now + turn.time, in: db)
+            let gone = try self.delete(rows, until: .now + turn.time, in: db)
+            try CacheSchema.raiseFloors(after: gone, in: db)
+            return gone
         }
         noteEviction(of: rows)
         return rows
@@ -76,62 +78,34 @@ extension CacheStore {
         let usage = try CategoryUsage.byName(in: db).mapValues { $0.bytes - $0.pinnedBytes }
         let limit = max(0, footprint.ledger.limit - footprint.parts.log - footprint.parts.fixed)
         for step in EvictionOrder.plan(goal: goal, usage: usage, categories: categories, limit: limit) {
-            let unread = try leavingProbation(step, of: usage[step.category] ?? 0, atMost: count, in: db)
-            if !unread.isEmpty { return unread }
-            let rows =
-                if step.category == CacheCategory.assets.name {
-                    try leaving(step.bytes, atMost: count) { try largeAndOld(in: db, limit: $0) }
-                } else {
-                    try leaving(step.bytes, atMost: count) {
-                        try EvictionCandidate.fetch(
-                            in: db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: $0)
-                    }
+            let surplus = min(step.bytes, try probationSurplus(step.category, of: usage[step.category] ?? 0, in: db))
+            for (bytes, condition, order) in [
+                (surplus, CacheSchema.isOnProbation, "stored_at"), (step.bytes, CacheSchema.isKept, "rank, used_at"),
+                (step.bytes, CacheSchema.isOnProbation, "stored_at"),
+            ] where bytes > 0 {
+                let rows = try leaving(bytes, atMost: count) {
+                    try EvictionCandidate.fetch(
+                        in: db, where: "category = ? AND \(condition)", arguments: [step.category], order: order, limit: $0)
                 }
-            if !rows.isEmpty { return rows }
+                if !rows.isEmpty { return rows }
+            }
         }
         return []
     }
 
-    /// Returns the oldest entries that were not read since they were stored, as far as they hold more than their share of the category.
-    private func leavingProbation(
-        _ step: EvictionOrder.Step, of evictable: Int64, atMost count: Int, in db: Database
-    ) throws -> [EvictionCandidate] {
+    /// Returns the bytes of entries on probation beyond their share of the category.
+    private func probationSurplus(_ category: String, of evictable: Int64, in db: Database) throws -> Int64 {
         // The sum is read from the index alone, and over so many entries that no more leave in one batch.
         let sum = try db.cachedStatement(
             sql: """
                 SELECT coalesce(sum(bytes), 0) FROM
                     (SELECT bytes FROM entry WHERE category = ? AND \(CacheSchema.isOnProbation) ORDER BY stored_at LIMIT \(Self.probationRows))
                 """)
-        let surplus = Probation.surplus(try Int64.fetchOne(sum, arguments: [step.category]) ?? 0, of: evictable)
-        guard surplus > 0 else { return [] }
-        let isAssets = step.category == CacheCategory.assets.name
-        return try leaving(min(step.bytes, surplus), atMost: count) { limit in
-            let oldest = try EvictionCandidate.fetch(
-                in: db, where: "category = ? AND \(CacheSchema.isOnProbation)", arguments: [step.category], order: "stored_at",
-                limit: isAssets ? 4 * limit : limit)
-            return isAssets ? byWorth(oldest) : oldest
-        }
+        return Probation.surplus(try Int64.fetchOne(sum, arguments: [category]) ?? 0, of: evictable)
     }
 
     /// The number of entries on probation whose bytes are summed.
     private static let probationRows = 20_000
-
-    /// Returns assets by bytes × age: in each size class, an index finds those unused the longest, however many there are.
-    private func largeAndOld(in db: Database, limit: Int) throws -> [EvictionCandidate] {
-        let perClass = max(8, limit / SizeClass.count)
-        let rows = try SizeClass.all.flatMap { size in
-            try EvictionCandidate.fetch(
-                in: db, where: "pinned = 0 AND category = '\(CacheCategory.assets.name)' AND size_class = ?", arguments: [size],
-                order: "used_at", limit: perClass)
-        }
-        return byWorth(rows)
-    }
-
-    /// Returns entries by bytes × age, the largest product first.
-    private func byWorth(_ rows: [EvictionCandidate]) -> [EvictionCandidate] {
-        let now = clock()
-        return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }.map(\.0)
-    }
 
     /// Returns a batch from the front of an order. An entry with a body file being read is skipped: unlinking would not free its space yet.
     func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [EvictionCandidate]) throws -> [EvictionCandidate] {
@@ -176,9 +150,38 @@ extension CacheStore {
             let portion = rest.prefix(batchRows)
             rest = rest.dropFirst(portion.count)
             try await queue.commit(weight: .kib(Int64(portion.count))) { db in
-                let statement = try db.cachedStatement(sql: "UPDATE entry SET used_at = ? WHERE id = ?")
-                for (id, time) in portion { try statement.execute(arguments: [time, id]) }
+                let reading = try db.cachedStatement(sql: "SELECT category, bytes, uses FROM entry WHERE id = ?")
+                let writing = try db.cachedStatement(sql: "UPDATE entry SET used_at = ?, uses = ?, rank = ? WHERE id = ?")
+                var floors: [String: Double] = [:]
+                for (id, new) in portion {
+                    guard let row = try Row.fetchOne(reading, arguments: [id]) else { continue }
+                    var columns = RowReader(row)
+                    let (category, bytes): (String, Int64) = (try columns.next(), try columns.next())
+                    let uses = try columns.next(Int64.self).addedClamped(new.count)
+                    let floor = try floors[category] ?? CacheSchema.floor(of: category, in: db)
+                    floors[category] = floor
+                    let rank = EvictionOrder.rank(requests: CacheSchema.requests(uses), bytes: bytes, above: floor)
+                    try writing.execute(arguments: [new.at, uses, rank, id])
+                }
             }
+        }
+    }
+}
+
+extension CacheSchema {
+    /// Returns the rank of the last entry of a category that has left for its rank; 0 before. What is read now stands above it.
+    static func floor(of category: String, in db: Database) throws -> Double {
+        try Double.fetchOne(db.cachedStatement(sql: "SELECT floor FROM usage WHERE category = ?"), arguments: [category]) ?? 0
+    }
+
+    /// Raises the floors after entries have left, never above an entry that stays: one that had expired may have had any rank.
+    fileprivate static func raiseFloors(after gone: [EvictionCandidate], in db: Database) throws {
+        let lowest = try db.cachedStatement(sql: "SELECT rank FROM entry WHERE category = ? AND \(isKept) ORDER BY rank LIMIT 1")
+        let raising = try db.cachedStatement(sql: "UPDATE usage SET floor = max(floor, ?) WHERE category = ?")
+        for (category, rows) in Dictionary(grouping: gone.filter { !$0.isOnProbation }, by: \.category) {
+            guard let highest = rows.map(\.rank).max() else { continue }
+            let left = try Double.fetchOne(lowest, arguments: [category]) ?? highest
+            try raising.execute(arguments: [min(highest, left), category])
         }
     }
 }

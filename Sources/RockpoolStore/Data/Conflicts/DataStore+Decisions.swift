@@ -33,7 +33,7 @@ extension DataStore {
     /// Replaces the request of an operation. Earlier attempts count only as history: the revision has not been sent or tried.
     private static let revised = TransitionUpdate(
         """
-        origin = ?, method = ?, target = ?, intent = ?, headers = ?, content_type = ?, body = sealed(?), blob_sha = ?, body_len = ?,
+        origin = ?, method = ?, target = sealed_target(?), intent = ?, headers = ?, content_type = ?, body = sealed(?), blob_sha = ?, body_len = ?,
             idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL,
             answered_attempts = 0
         """)

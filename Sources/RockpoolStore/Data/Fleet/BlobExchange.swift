@@ -13,10 +13,33 @@ struct BlobExchange: Sendable {
 
     private func path(_ hash: Data) -> String { "\(directory)/blobs/\(Digest.hex(hash))" }
 
+    /// Shares bodies before the transaction that names them, for which the other nodes wait.
+    /// - Throws: `SharedLog.Absence`.
+    func shareAhead(_ hashes: [Data]) throws {
+        for hash in hashes {
+            do {
+                guard try !isShared(hash, asking: log.ask) else { continue }
+                try log.ahead { try share(hash) }
+            } catch let absence as SharedLog.Absence {
+                throw absence
+            } catch {
+                // What is wrong with it shows in its transaction.
+                continue
+            }
+        }
+    }
+
+    /// True if every piece is there: pieces are added by several nodes, and removed.
+    private func isShared(_ hash: Data, asking ask: (String, [PostgreSQLValue]) throws -> [[[UInt8]?]]) throws -> Bool {
+        guard let length = FileStatus.of(path(hash))?.size else { return false }
+        let sql = "SELECT count(*) >= $2 FROM rockpool.blob WHERE sha = $1"
+        let count = max(1, (length + Int64(Self.piece) - 1) / Int64(Self.piece))
+        return try ask(sql, [.bytes(Array(hash)), .number(count)]).first?.first??.first == 1
+    }
+
     /// Shares a body that is not shared yet, before the row that names it.
     func share(_ hash: Data) throws {
-        let known = try log.run("SELECT 1 FROM rockpool.blob WHERE sha = $1 AND i = 0", [.bytes(Array(hash))])
-        guard known.isEmpty else { return }
+        guard try !isShared(hash, asking: { try log.run($0, $1) }) else { return }
         var (offset, number): (Int, Int64) = (0, 0)
         repeat {
             let bytes = try FileBytes.read(path(hash), from: Int64(offset), upTo: Self.piece)

@@ -9,13 +9,15 @@ extension DataStore {
     /// Returns the partner of the writer; nil with `outbox.store: sqlite`.
     /// - Parameter outbox: nil to leave the database as it is: a replica of a fleet takes no part then, and stays one.
     static func replica(
-        for outbox: OutboxSettings?, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+        for outbox: OutboxSettings?, of pool: DatabasePool, directory: String, footprint: Footprint, localIDs: LocalIDTable,
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> (any FleetMember)? {
         guard let outbox else {
             guard try pool.read({ try $0.tableExists("fleet_state") }) else { return nil }
             var asItIs = OutboxSettings()
             asItIs.whenUnreachable = .refuse
-            return try replica(of: pool, asItIs, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            return try replica(
+                of: pool, asItIs, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
         }
         guard outbox.store == .postgresql else {
             if try FleetReplica.leave(pool) {
@@ -24,21 +26,24 @@ extension DataStore {
             }
             return nil
         }
-        return try replica(of: pool, outbox, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+        return try replica(of: pool, outbox, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
     }
 
     private static func replica(
-        of pool: DatabasePool, _ settings: OutboxSettings, directory: String, footprint: Footprint, localIDs: LocalIDTable, logger: Logger
+        of pool: DatabasePool, _ settings: OutboxSettings, directory: String, footprint: Footprint, localIDs: LocalIDTable,
+        clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> FleetReplica {
         let node = try pool.writeWithoutTransaction { try FleetReplica.prepare(in: $0) }
         return FleetReplica(
-            settings: settings, node: node, directory: directory, footprint: footprint, localIDs: localIDs, logger: logger)
+            settings: settings, node: node, directory: directory, footprint: footprint, localIDs: localIDs, clock: clock, logger: logger)
     }
 
     /// Begins to take part in the fleet. No effect without one.
     func join(_ outbox: OutboxSettings?) throws {
         guard let fleetReplica, let outbox else { return }
-        let url = try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? ""
+        // Read for each connection: a password may change.
+        let url: @Sendable () throws -> String = { try outbox.urlFile.map { try PrivateFile.text($0) } ?? outbox.url ?? "" }
+        _ = try url()
         fleetReplica.join(
             FleetMembership(
                 replica: fleetReplica, url: url, name: outbox.node ?? HostName.own,
@@ -62,6 +67,17 @@ extension DataStore {
     /// The name of this node if it keeps the operation until the fleet's database is back; nil for any other operation.
     package func holder(of operation: QueuedWrite) -> String? {
         operation.sequence >= HeldOperations.first ? membership?.standing.name : nil
+    }
+
+    /// True for a number of the held range whose operation has another one by now: it was handed over.
+    package func isHandedOver(_ sequence: Int64) -> Bool { fleetReplica?.isHandedOver(sequence) ?? false }
+
+    /// The number of operations that this node has in flight; 0 without a fleet.
+    package func claimedCount() async throws -> Int {
+        guard let replica = fleetReplica else { return 0 }
+        return try await reading {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM fleet_claim WHERE node = ?", arguments: [replica.node]) ?? 0
+        }
     }
 
     /// True if another node has the operation in flight.
@@ -99,6 +115,33 @@ extension DataStore {
         try await queue.commit(scope: .feed) { _ in }
     }
 
+    /// Reads what other nodes have committed, if that was not done for `age`, but waits no longer than `limit` for it: a database that hangs
+    /// costs no more. No effect without a fleet.
+    package func catchUp(ifOlderThan age: Duration, within limit: Duration) async {
+        guard let replica = fleetReplica, ContinuousClock.now - replica.lookedAt >= age, replica.log.absence == nil else { return }
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        queue.submit(scope: .feed, { _ in }, answer: { _ in continuation.finish() })
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            continuation.finish()
+        }
+        for await _ in end {}
+        timer.cancel()
+    }
+
+    /// The number of the last change of the fleet that this node has; 0 without a fleet.
+    package var fleetPosition: Int64 { fleetReplica?.position ?? 0 }
+
+    /// Reads what other nodes have committed if `floor` is beyond what this node has, or if one of these local ids is not known here: another
+    /// node may have given it a moment ago. No effect without a fleet.
+    package func learn(_ ids: [LocalID], floor: Int64 = 0) async {
+        guard fleetReplica != nil, floor > fleetPosition || ids.contains(where: { !localIDs.knows($0) }) else { return }
+        await catchUp(ifOlderThan: .zero, within: Self.lookLimit)
+    }
+
+    /// The longest time that a request waits for what other nodes have accepted.
+    private static let lookLimit = Duration.seconds(1)
+
     /// Returns the nodes of the fleet, by name; none without a fleet.
     /// - Throws: `.away`.
     package func fleetNodes() async throws -> [FleetNode] {
@@ -117,6 +160,7 @@ extension DataStore {
                     try await self.takeOver()
                 case .changed: try await self.catchUp()
                 case .expired: try await self.takeOver()
+                case .held: try await self.queue.commit { _ in }
                 }
             } catch { self.logger.debug("the fleet's database is away", metadata: ["error": "\(error)"]) }
         }

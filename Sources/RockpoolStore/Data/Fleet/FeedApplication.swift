@@ -9,17 +9,18 @@ struct FeedApplication {
     private let blobs: BlobExchange
     private let triggers: OwnTriggers
     private let clockOffset: Int64
+    private let now: Timestamp
     private var isDeferring = false
     /// Items that a row stands in the way of, which a later item changes.
     private var waiting: [SharedItem] = []
     private(set) var changes = ForeignChanges()
-    /// The greatest number applied; nil when there was none.
-    private(set) var last: Int64?
+    /// The last item applied; nil when there was none.
+    private(set) var last: SharedLog.Position?
 
     /// - Parameter clockOffset: the database's time minus this node's, in milliseconds.
-    init(_ tables: [ReplicatedTable], blobs: BlobExchange, triggers: OwnTriggers, clockOffset: Int64) {
+    init(_ tables: [ReplicatedTable], blobs: BlobExchange, triggers: OwnTriggers, clockOffset: Int64, now: Timestamp) {
         self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0) })
-        (self.blobs, self.triggers, self.clockOffset) = (blobs, triggers, clockOffset)
+        (self.blobs, self.triggers, self.clockOffset, self.now) = (blobs, triggers, clockOffset, now)
     }
 
     /// So many items may be a page of several.
@@ -39,7 +40,7 @@ struct FeedApplication {
             for item in items where !item.isBody && !item.isOperation { try apply(item, in: db, orWait: true) }
             try retry(in: db)
         }
-        last = items.map(\.number).max() ?? last
+        last = items.max { $0.number < $1.number }.map { .init(number: $0.number, word: $0.word) } ?? last
     }
 
     /// Call it after the last page.
@@ -77,7 +78,7 @@ struct FeedApplication {
                 try remove(key, of: table, in: db)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-            if let row = item.data.flatMap({ RowBytes($0) }), try HeldOperations.makeWay(for: row, of: item.table, in: db) {
+            if let row = item.data.flatMap({ RowBytes($0) }), try makeWay(for: row, of: item.table, in: db) {
                 return try apply(item, in: db, orWait: orWait)
             }
             guard orWait else { throw error }
@@ -86,6 +87,21 @@ struct FeedApplication {
             return waiting.append(item)
         }
         note(item, key: key)
+    }
+
+    /// Takes a held operation out of the way of a row of the fleet.
+    /// - Returns: false if none is in the way.
+    private mutating func makeWay(for row: RowBytes, of table: String, in db: Database) throws -> Bool {
+        guard table == "op", let held = try HeldOperations.twin(of: row, in: db) else { return false }
+        switch held {
+        case .same(let sequence, let body):
+            // A copy that it was based on stays: the row is based on it too.
+            try db.execute(sql: "DELETE FROM op WHERE seq = ?", arguments: [sequence])
+            try blobs.move(from: body, to: nil, in: db)
+        case .ofKey(let sequence):
+            if try HeldOperations.giveWay(sequence, to: row, now: now, in: db) { changes.operations.insert(sequence) }
+        }
+        return true
     }
 
     private func put(_ row: RowBytes, key: RowBytes, part: Int, of table: ReplicatedTable, in db: Database) throws {

@@ -16,6 +16,8 @@ final class FleetMembership: Sendable {
         case changed
         /// The lease of another node has ended.
         case expired
+        /// This node keeps writes that it could hand over.
+        case held
     }
 
     private struct State {
@@ -30,7 +32,8 @@ final class FleetMembership: Sendable {
     private static let pruneInterval = Duration.seconds(600)
 
     let replica: FleetReplica
-    private let server: SharedServer
+    /// The address of the database.
+    private let url: @Sendable () throws -> String
     /// A hash of the installation's secret, which all nodes have in common.
     let keyMark: String
     private let name: String
@@ -40,11 +43,10 @@ final class FleetMembership: Sendable {
     private let queue = DispatchQueue(label: "rockpool.fleet")
 
     init(
-        replica: FleetReplica, url: String, name: String, keyMark: String, clock: @escaping @Sendable () -> Timestamp,
-        notify: @escaping @Sendable (Notice) -> Void
+        replica: FleetReplica, url: @escaping @Sendable () throws -> String, name: String, keyMark: String,
+        clock: @escaping @Sendable () -> Timestamp, notify: @escaping @Sendable (Notice) -> Void
     ) {
-        (self.replica, self.name, self.keyMark, self.clock, self.notify) = (replica, name, keyMark, clock, notify)
-        server = SharedServer(node: name, url: url)
+        (self.replica, self.url, self.name, self.keyMark, self.clock, self.notify) = (replica, url, name, keyMark, clock, notify)
     }
 
     var standing: FleetStanding {
@@ -52,18 +54,12 @@ final class FleetMembership: Sendable {
         standing.held = replica.held
         standing.leaseAge = replica.log.lease.map { .now - $0.renewedAt }
         standing.feedAge = .now - replica.lookedAt
-        if let absence = replica.log.absence { standing.absence = Self.words(absence) }
+        (standing.transactions, standing.lockWait) = replica.log.waited
+        if let absence = replica.log.absence { (standing.absence, standing.hasEnded) = (absence.words, absence.isEnd) }
         return standing
     }
 
     func noteMove() { state.withLock { $0.facts.hasMovedHere = true } }
-
-    private static func words(_ absence: SharedLog.Absence) -> String {
-        switch absence {
-        case .away(let detail): detail
-        case .fenced: "this node was fenced and registers again"
-        }
-    }
 
     func start() { queue.async { self.run() } }
 
@@ -88,7 +84,8 @@ final class FleetMembership: Sendable {
                     replica.logger.warning("the fleet's database is away", metadata: ["reason": "\(detail)"])
                     said = detail
                 }
-                if replica.log.absence != .fenced { replica.log.offline(.away(detail)) }
+                let isEnd = (error as? Ended)?.isForGood ?? false
+                if replica.log.absence != .fenced { replica.log.offline(isEnd ? .ended(detail) : .away(detail)) }
             }
             if !isStopping { Self.sleep(Self.pause) }
         }
@@ -97,6 +94,8 @@ final class FleetMembership: Sendable {
     /// The reason why this node takes no part for now.
     struct Ended: Error, CustomStringConvertible {
         let description: String
+        /// True if only a person can change that.
+        var isForGood = false
     }
 
     /// Another process has registered as this node.
@@ -105,16 +104,20 @@ final class FleetMembership: Sendable {
     /// Takes no part any more: two processes with one id would fence each other for ever.
     private func end() {
         let reason = "another process has the id of this node, so that one state_dir is a copy of the other"
-        let next = "stop this node, export what it holds, remove data.sqlite, and start it"
+        let next = "stop this node, run rockpool fleet rejoin, and start it"
         replica.logger.error("this node takes no part in its fleet any more", metadata: ["reason": "\(reason)", "next": "\(next)"])
-        replica.log.offline(.away("\(reason): \(next)"))
+        replica.log.offline(.ended("\(reason): \(next)"))
     }
 
     private func serve(onJoin: () -> Void) throws {
+        let server = SharedServer(node: name, url: try url())
         let (connection, standing, place) = try server.connect { self.clock().milliseconds }
         guard standing.timeline >= replica.timeline else {
             throw Ended(
                 description: "this server has timeline \(standing.timeline), and \(replica.timeline) was seen: it is no longer the primary")
+        }
+        guard SharedServer.encodings.contains(standing.encoding) else {
+            throw Ended(description: "its encoding is \(standing.encoding): make the database with ENCODING 'UTF8'", isForGood: true)
         }
         try checkDurability(of: standing)
         try makeTables(on: connection)
@@ -208,27 +211,30 @@ final class FleetMembership: Sendable {
     private func keep(_ lease: inout NodeLease, on connection: PostgreSQLConnection) throws {
         var (renewsAt, prunesAt) = (ContinuousClock.now, ContinuousClock.now)
         while !isStopping {
-            if let absence = replica.log.absence { throw Ended(description: Self.words(absence)) }
+            if let absence = replica.log.absence { throw Ended(description: absence.words, isForGood: absence.isEnd) }
             let now = ContinuousClock.now
             if now >= renewsAt {
                 let (isHeld, hasExpired) = try renew(lease, on: connection)
                 guard isHeld else {
                     replica.log.offline(.fenced)
                     state.withLock { $0.facts.fenced += 1 }
-                    throw Ended(description: Self.words(.fenced))
+                    throw Ended(description: SharedLog.Absence.fenced.words)
                 }
                 lease.renewedAt = now
                 replica.log.renewed(lease)
                 try checkDurability(of: SharedServer.standing(of: connection) { self.clock().milliseconds })
                 renewsAt = now + NodeLease.interval
                 if hasExpired { notify(.expired) }
+                if replica.held > 0 { notify(.held) }
             }
             if now >= prunesAt, state.withLock(\.facts.isFirst) {
-                try prune(on: connection)
-                prunesAt = now + Self.pruneInterval
+                // Between two portions, the others have their turn, and this thread renews the lease.
+                prunesAt = try prune(on: connection) ? now : now + Self.pruneInterval
             }
             let last = try connection.run("SELECT coalesce(max(n), 0) FROM rockpool.item", within: .seconds(5)).first?.first?.first?.number
-            if let last, last > replica.position { notify(.changed) } else { replica.looked(at: now) }
+            let behind = max(0, (last ?? 0) - replica.position)
+            state.withLock { $0.facts.behind = behind }
+            if behind > 0 { notify(.changed) } else { replica.looked(at: now) }
             _ = try connection.notified(within: Self.pollInterval)
         }
         try connection.run(

@@ -18,7 +18,8 @@ extension DataStore {
         let ids = operations.map(\.id)
         let rows = try await queue.commit { _ in
             try replica.log.run(
-                FleetPlace.selection, [.texts(ids), .texts(operations.map(\.upstream)), .texts(operations.map(\.lane))])
+                FleetPlace.selection,
+                [.texts(ids), .texts(operations.map(\.upstream)), .texts(operations.map { IndexedText.inColumn($0.lane) })])
         }
         var places = Dictionary(uniqueKeysWithValues: held.map { ($0.id, FleetPlace(takenBy: holder(of: $0))) })
         for row in rows where row.count == 3 {

@@ -7,6 +7,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var name = ""
     /// Why the shared database is away; nil while it is there.
     package var absence: String?
+    /// True if this node takes no part any more until a person has done something.
+    package var hasEnded = false
     /// True if an acknowledged write survives the loss of the database's host.
     package var survivesHost = false
     /// True if the database never waits for its disk (`fsync = off`).
@@ -21,6 +23,11 @@ package struct FleetStanding: Hashable, Sendable {
     package var held = 0
     /// True if the outbox is no longer in the shared database, but in this node's own.
     package var hasMovedHere = false
+    /// The number of changes that this node did not have yet when it looked last.
+    package var behind: Int64 = 0
+    /// How often this node had the lock of the fleet since its start, and how long it waited for it in sum, with the way to the database.
+    package var transactions = 0
+    package var lockWait = Duration.zero
     /// How often this node was fenced since its start.
     package var fenced = 0
     /// Time since the last renewal of the lease; nil without a lease.

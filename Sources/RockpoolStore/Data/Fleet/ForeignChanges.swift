@@ -8,8 +8,10 @@ package struct ForeignChanges: Sendable {
     var operations: Set<Int64> = []
     /// Those operations, as they are after the transaction.
     package var writes: [QueuedWrite] = []
-    /// Operations that were open and are deleted; or held here under another number before they were handed over.
+    /// Operations that were open and are deleted.
     package var gone: [QueuedWrite] = []
+    /// Operations that have another number now, as they were before, without bodies.
+    package var renumbered: [QueuedWrite] = []
     /// Local ids that are new, or newly mapped.
     var localIDs: Set<String> = []
     /// True if credentials were proved.
@@ -17,7 +19,7 @@ package struct ForeignChanges: Sendable {
     /// True if an upstream has accepted a credential for the first time.
     var hasTakers = false
 
-    package var isEmpty: Bool { operations.isEmpty && gone.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers }
+    package var isEmpty: Bool { operations.isEmpty && gone.isEmpty && renumbered.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers }
 
     /// Reads the operations.
     mutating func read(in db: Database) {

@@ -36,6 +36,12 @@ struct ReplicatedTable: Sendable {
             })
     }
 
+    /// The columns in which a row of another table names the operation that it belongs to, beside its key.
+    static let owners = ["sync_log": "seq", "id_map": "created_by", "conflict": "seq"]
+
+    /// The columns in which an operation names another one.
+    static let references: Set<String> = ["base_seq", "superseded_by", "fixes"]
+
     /// The tables with numbers from `sqlite_sequence`.
     static let numbered = ["op", "sync_log", "conflict"]
 

@@ -10,6 +10,11 @@ struct RowBytes: Sendable {
 
     subscript(_ name: String) -> DatabaseValue { values.first { $0.name == name }?.value ?? .null }
 
+    /// Takes the values of these columns away where `isFit` is true of them.
+    mutating func forget(_ names: Set<String>, where isFit: (DatabaseValue) -> Bool) {
+        for index in values.indices where names.contains(values[index].name) && isFit(values[index].value) { values[index].value = .null }
+    }
+
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(values.count * 32)

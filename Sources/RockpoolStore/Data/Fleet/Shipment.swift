@@ -14,6 +14,8 @@ struct Shipment {
     /// The names of bodies in files that must be shared, and of those that are deleted.
     var bodies: [Data] = []
     var goneBodies: [Data] = []
+    /// Lines of the log about operations that stay here, which are not sent.
+    var ownLines: [Int64] = []
     private let clockOffset: Int64
     private let delivered: Int64
 
@@ -62,7 +64,8 @@ struct Shipment {
             // A row with the last number says it by itself. Few versions of a row that every transaction would change: while another
             // program keeps its snapshot, PostgreSQL visits all of them.
             let key = ReplicatedTable.number(of: name)
-            guard try Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") != last else { continue }
+            let shared = "SELECT max(\(key)) FROM \(name) WHERE \(key) < \(HeldOperations.first)"
+            guard try Int64.fetchOne(db, sql: shared) != last else { continue }
             let row = RowBytes([("name", name.databaseValue), ("seq", last.databaseValue)])
             items.append(SharedItem(table: "sqlite_sequence", key: Array(name.utf8), part: 0, data: row.encoded))
         }
@@ -75,12 +78,17 @@ struct Shipment {
                 (name: name, value: String.fromDatabaseValue(mark).map { IndexedText.of($0).databaseValue } ?? mark)
             })
         let number = Int64.fromDatabaseValue(marks[0])
-        // A number of the held range is never shared.
-        if let number, number >= HeldOperations.first { return }
+        // A number of the held range is never shared, and nothing that belongs to one.
+        if marks.contains(where: HeldOperations.isHeld) { return }
         let found = try Row.fetchOne(db.cachedStatement(sql: table.selection(ofPart: part)), arguments: StatementArguments(marks))
-        let row = found.map { row in
+        var row = found.map { row in
             table.moving(RowBytes(table.columns(ofPart: part).enumerated().map { ($1, row[$0]) }), by: clockOffset)
         }
+        if let owner = ReplicatedTable.owners[table.name], let row, HeldOperations.isHeld(row[owner]) {
+            if table.name == "sync_log", let number { ownLines.append(number) }
+            return
+        }
+        if table.name == "op", part == 0 { row?.forget(ReplicatedTable.references, where: HeldOperations.isHeld) }
         if table.name == "total", let row { turn(&key, of: row) }
         var item = SharedItem(table: table.name, key: key.encoded, part: part, data: row?.encoded)
         bytes += item.data?.count ?? 0

@@ -35,7 +35,7 @@ extension DataStore {
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2, scope: .either, isRepeatable: true) {
+            try await queue.commit(weight: cost / 2, scope: .either, adding: new.body.blobHash, isRepeatable: true) {
                 db -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) in
                 if let same = try Self.countRepeat(new, in: db, now: now) { return (same, nil, true) }
                 try self.checkRoom(in: db, for: cost)
@@ -49,6 +49,7 @@ extension DataStore {
                 let sequence = db.lastInsertedRowID
                 try new.insertShare(in: db, sequence: sequence)
                 let needs = try new.insertEdges(in: db, sequence: sequence)
+                try self.checkIsShared(needs.all.subtracting(needs.follows))
                 try new.insertLiveAttempt(in: db, sequence: sequence)
                 if let live, !live.isInFile { try LiveWriteRow.delete([live], in: db) }
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
@@ -116,6 +117,12 @@ extension DataStore {
         guard try ShareSums.bytes(of: new.upstream, in: db) <= limit.bytes else { throw DataStoreError.upstreamFull(name: new.upstream) }
     }
 
+    /// Refuses a write that could not be sent by another node, because that does not have what it needs.
+    private func checkIsShared(_ needs: Set<Int64>) throws {
+        guard let replica, !replica.isAlone, needs.contains(where: { $0 >= HeldOperations.first }) else { return }
+        throw DataStoreError.refused("it needs a write that only this node has: see rockpool outbox ls --state dead")
+    }
+
     /// Returns the maximum bytes of the operations of a share.
     func size(of share: OutboxShare) -> Int64 { share.bytes(of: usableBytes, settings: settings) }
 
@@ -146,9 +153,11 @@ extension DataStore {
 
     /// Appends a line to the sync log.
     static func log(in db: Database, sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
-        try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
+        try db.cachedStatement(sql: line)
             .run([now.milliseconds.databaseValue, sequence.databaseValue, state.rawValue.databaseValue, detail.databaseValue], in: db)
     }
+
+    private static let line = "INSERT INTO sync_log (n, at, seq, event, detail) VALUES (\(NextNumber.sql(of: "sync_log")), ?, ?, ?, ?)"
 
     static func fetch(in db: Database, where condition: String, _ values: [any DatabaseValueConvertible]) throws -> QueuedWrite? {
         try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)")

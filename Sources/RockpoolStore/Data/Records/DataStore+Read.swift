@@ -1,5 +1,7 @@
 // Reads of the outbox: single operations, lists, all open ones, counts (docs/reference/admin-api.md#operations).
+import FoundationEssentials
 import GRDB
+import HTTPTypes
 import Logging
 package import RockpoolCore
 
@@ -120,6 +122,12 @@ extension DataStore {
     package func lastDelivered(within span: TimeSpan) async throws -> [QueuedWrite] {
         let latest = "SELECT max(ended_at) FROM op WHERE state = 'delivered' AND ended_at IS NOT NULL"
         return try await light("state = 'delivered' AND ended_at >= (\(latest)) - \(span.milliseconds)")
+    }
+
+    /// The same within a transaction; rows that cannot be read are left out.
+    static func light(_ condition: String, in db: Database) throws -> [QueuedWrite] {
+        try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition) ORDER BY seq")
+            .compactMap { try? OperationRow.operation(from: $0) }
     }
 
     func light(_ condition: String) async throws -> [QueuedWrite] {
@@ -261,13 +269,15 @@ extension DataStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT n, at, id, method, origin || target, event, detail FROM sync_log LEFT JOIN op USING (seq) WHERE n < ? ORDER BY n DESC LIMIT ?
+                    SELECT n, at, id, method, origin || target, nullif(principal, ''), headers, event, detail
+                    FROM sync_log LEFT JOIN op USING (seq) WHERE n < ? ORDER BY n DESC LIMIT ?
                     """, arguments: [before ?? .max, min(1000, max(1, limit))])
             return try rows.map { row in
                 var columns = RowReader(row)
                 return LogLine(
                     number: try columns.next(), at: Timestamp(milliseconds: try columns.next()), operation: try columns.nextIfAny(),
-                    method: try columns.nextIfAny(), url: try columns.nextIfAny(), event: try columns.next(),
+                    method: try columns.nextIfAny(), url: try columns.nextIfAny(), principal: try columns.nextIfAny(),
+                    userAgent: try columns.nextIfAny(Data.self).flatMap(FieldCodec.decode)?[.userAgent], event: try columns.next(),
                     detail: try columns.nextIfAny())
             }
         }

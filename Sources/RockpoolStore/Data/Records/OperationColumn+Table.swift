@@ -9,7 +9,8 @@ extension OperationColumn {
     static let table: [OperationColumn] = Array([identity, request, body, place, base, state, times, outcome].joined())
 
     private static let identity: [OperationColumn] = [
-        OperationColumn("seq", read: { $1.sequence = try $0.next() }),
+        // Not what SQLite would choose: one beyond every row, also those that stay at this node (`HeldOperations`).
+        OperationColumn("seq", inserted: NextNumber.sql(of: "op"), read: { $1.sequence = try $0.next() }),
         OperationColumn("id", bind: { $0.new.id }, read: { $1.id = try $0.next() }),
         OperationColumn("idem_key", bind: { $0.new.idempotencyKey }, read: { $1.idempotencyKey = try $0.next() }),
         OperationColumn("key_origin", bind: { $0.keyOrigin }, read: { $1.keyIsClients = try $0.keyIsClients() }),
@@ -23,7 +24,7 @@ extension OperationColumn {
         OperationColumn("upstream", bind: { $0.new.upstream }, read: { $1.upstream = try $0.next() }),
         OperationColumn("origin", bind: { $0.new.request.origin.url }, read: { $1.request.origin = try $0.origin() }),
         OperationColumn("method", bind: { $0.new.request.method.rawValue }, read: { $1.request.method = try $0.method() }),
-        OperationColumn("target", bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
+        OperationColumn("target", .sealedTarget, bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
         OperationColumn("intent", bind: { QueuedWriteDraft.intent(of: $0.new.request.method) }),
         OperationColumn("headers", bind: { $0.new.storedFields }, read: { $1.request.fields = try $0.fields() }),
         OperationColumn("content_type", bind: { $0.new.request.fields[.contentType] }),
@@ -54,9 +55,7 @@ extension OperationColumn {
 
     private static let place: [OperationColumn] = [
         // The place equals the sequence that the row will get.
-        OperationColumn(
-            "place", inserted: "coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1)", read: { $1.place = try $0.next() }
-        ).inherited(),
+        OperationColumn("place", inserted: NextNumber.sql(of: "op"), read: { $1.place = try $0.next() }).inherited(),
         OperationColumn("lane", bind: { $0.new.lane }, read: { $1.lane = try $0.next() }).inherited(),
         OperationColumn("group_name", bind: { $0.new.group }).inherited(),
         OperationColumn("priority", bind: { $0.new.priority }, read: { $1.priority = try $0.next() }).inherited(),

@@ -17,6 +17,8 @@ struct OperationColumn: Sendable {
         case sealed
         /// A hash, stored under the name that the seal gives it.
         case sealedName
+        /// A request target, its secrets sealed in every case.
+        case sealedTarget
     }
 
     let name: String
@@ -60,11 +62,18 @@ struct OperationColumn: Sendable {
         case .plain: "?"
         case .sealed: "sealed(?)"
         case .sealedName: "sealed_name(?)"
+        case .sealedTarget: "sealed_target(?)"
         }
     }
 
     /// Its value in a SELECT.
-    var selected: String { form == .sealed ? "unsealed(\(name))" : name }
+    var selected: String {
+        switch form {
+        case .sealed: "unsealed(\(name))"
+        case .sealedTarget: "unsealed_target(\(name))"
+        case .plain, .sealedName: name
+        }
+    }
 
     // MARK: statements
 

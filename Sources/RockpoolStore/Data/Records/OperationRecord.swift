@@ -24,11 +24,13 @@ extension AttemptRecord {
 extension DataStore {
     /// Returns everything stored about an operation except secrets, as one document: a line of an export or of the file of purged
     /// operations.
-    /// - Parameter bodyLimit: maximum bytes of an included body; for a longer one only the length is given.
+    /// - Parameters:
+    ///   - bodyLimit: maximum bytes of an included body; for a longer one only the length is given.
+    ///   - withSecrets: true for the secrets of its URLs.
     /// - Throws: `DamagedBody`, `FileError` when its body cannot be read.
-    package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max) async throws -> JSONValue {
+    package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max, withSecrets: Bool = false) async throws -> JSONValue {
         let standing = try await standings(of: [operation], rules: LaneRules(now: clock()))[operation.sequence]
-        var record = OperationDocument.json(of: operation, standing: standing)
+        var record = OperationDocument.json(of: operation, standing: standing, withSecrets: withSecrets)
         var fields = SecretFields.removed(from: operation.request.fields)
         // It is the member `repeats`.
         fields[.rockpoolRepeat] = nil

@@ -89,8 +89,8 @@ extension DataStore {
             try await queue.commit { db in
                 try db.execute(
                     sql: """
-                        INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, ?2, ?3 FROM op WHERE id = ?4 AND ?3 IS NOT
-                            (SELECT detail FROM sync_log WHERE seq = op.seq AND event = ?2 ORDER BY n DESC LIMIT 1)
+                        INSERT INTO sync_log (n, at, seq, event, detail) SELECT \(NextNumber.sql(of: "sync_log")), ?1, seq, ?2, ?3
+                            FROM op WHERE id = ?4 AND ?3 IS NOT (SELECT detail FROM sync_log WHERE seq = op.seq AND event = ?2 ORDER BY n DESC LIMIT 1)
                         """, arguments: [now.milliseconds, event, detail, id])
                 return db.changesCount > 0
             }

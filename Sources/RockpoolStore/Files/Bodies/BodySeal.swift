@@ -64,10 +64,14 @@ package struct BodySeal: Sendable {
     func knows(_ id: [UInt8]) -> Bool { keys.contains { $0.id == id } }
 
     /// The value as it is written to the disk.
-    func seal(_ bytes: [UInt8]) throws -> [UInt8] {
-        let key = keys[0]
+    func seal(_ bytes: [UInt8]) throws -> [UInt8] { try Self.seal(bytes, keys[0]) }
+
+    /// The same under the installation's own key, which is always at hand: for secrets that are sealed whatever `storage.encrypt` says.
+    func sealOwn(_ bytes: [UInt8]) throws -> [UInt8] { try Self.seal(bytes, keys[keys.count - 1]) }
+
+    private static func seal(_ bytes: [UInt8], _ key: Key) throws -> [UInt8] {
         guard let box = try AES.GCM.seal(bytes, using: key.bodies).combined else { throw SealBroken() }
-        return Self.magic + key.id + box
+        return magic + key.id + box
     }
 
     /// The plain form of a sealed value.

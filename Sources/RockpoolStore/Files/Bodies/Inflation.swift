@@ -7,7 +7,7 @@ package struct UndecodableBody: Error {}
 
 /// A body in `gzip` or `deflate`, decoded as it is read. Used by one reader, one call at a time.
 // @unchecked Sendable: see above; the owner serialises the calls.
-@safe package final class Inflation: @unchecked Sendable {
+@safe package final class Inflation: ContentDecoder, @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var isOpen = false
     /// True if the input consumed so far is one or more complete streams.

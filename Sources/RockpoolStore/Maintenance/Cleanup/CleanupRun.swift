@@ -52,13 +52,14 @@ final class CleanupRun: Sendable {
 
     func freeFiles(_ bytes: Int64) { fileBytes.withLock { $0 += bytes } }
 
-    /// Returns the size that a directory would have after a real run: less the files, the pages and the log that it gives back.
+    /// Returns the size that a directory would have after a real run: less the files that it removes, with the database as its pages are
+    /// then and an empty log.
     /// - Parameter database: path of the database in the directory.
     func foreseen(_ size: Int64, database: String) -> Int64 {
-        let vacuum = state.withLock(\.vacuum)
-        let pages = Int64(max(0, vacuum.pagesBefore - vacuum.pagesAfter)) * StoreDatabase.pageSize
-        let log = FileStatus.of(database + "-wal")?.allocated ?? 0
-        return max(0, size - fileBytes.withLock(\.self) - pages - log)
+        let (vacuum, kept) = (state.withLock(\.vacuum), size - fileBytes.withLock(\.self))
+        guard vacuum.pagesBefore > 0 else { return max(0, kept) }
+        let before = [database, database + "-wal"].reduce(0) { $0 + (FileStatus.of($1)?.allocated ?? 0) }
+        return max(0, kept - before + Int64(vacuum.pagesAfter) * StoreDatabase.pageSize)
     }
 
     func note(_ change: (inout CleanupReport) -> Void) { state.withLock { change(&$0) } }

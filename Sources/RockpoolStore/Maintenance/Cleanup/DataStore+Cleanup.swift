@@ -28,12 +28,13 @@ extension DataStore {
             await run.attempt(.credentials) { try await trimSealed(now: now) }
         }
         await run.attempt(.blobs) { try await takeOrphans(look, run: run) }
+        // Before the compaction, which leaves an empty log.
+        if !options.dryRun { await run.attempt(.lastCleanup) { try await noteCleanup(now) } }
         await run.attempt(.dataCompaction) {
             let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: nil).run(
                 options, settings, freed: run.freedRowBytes)
             run.note { $0.vacuum = report }
         }
-        if !options.dryRun { await run.attempt(.lastCleanup) { try await noteCleanup(now) } }
         await run.attempt(.dataAfter) {
             if !options.dryRun { try await lanes.run(1) { self.reserve.fill(minFree: self.settings.minFree.bytes) } }
             let after = try await DirectorySize.allocated(directory, on: lanes)

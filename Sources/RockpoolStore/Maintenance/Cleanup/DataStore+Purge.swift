@@ -85,8 +85,8 @@ extension DataStore {
     ) throws -> Bool {
         let line = try db.cachedStatement(
             sql: """
-                INSERT INTO sync_log (at, seq, event, detail) SELECT ?4, seq, 'purged', state || ': ' || method || ' ' || origin || target
-                    || ' (' || id || ')' FROM op WHERE (?5 OR \(ended)) AND seq = ?3
+                INSERT INTO sync_log (n, at, seq, event, detail) SELECT \(NextNumber.sql(of: "sync_log")), ?4, seq, 'purged',
+                    state || ': ' || method || ' ' || origin || target || ' (' || id || ')' FROM op WHERE (?5 OR \(ended)) AND seq = ?3
                 """)
         try line.execute(arguments: moments(retention, now: now) + [sequence, now.milliseconds, isExpired])
         guard db.changesCount > 0 else { return false }
@@ -210,9 +210,12 @@ extension DataStore {
 
     /// Deletes old lines about operations without a row, except the line that records the purge, and the oldest lines past the log's limit.
     func trimLog(before moment: Timestamp) async throws {
+        // Lines about what stays at this node of a fleet have numbers far beyond the others.
+        let apart = HeldOperations.first
         let old = """
             at < ?1 AND event <> 'purged' AND NOT EXISTS (SELECT 1 FROM op WHERE op.seq = sync_log.seq)
-                OR n <= (SELECT max(n) FROM sync_log) - ?2
+                OR n <= (SELECT max(n) FROM sync_log WHERE n < \(apart)) - ?2
+                OR n >= \(apart) AND n <= (SELECT max(n) FROM sync_log) - ?2
             """
         let limit = logLimit
         try await inSteps { db in

@@ -1,5 +1,6 @@
 // The entries that a cleanup removes: expired ones, then assets over their share, by the same walk for a run and a dry run
 // (docs/storage.md#cleanup).
+import FoundationEssentials
 import GRDB
 import RockpoolCore
 
@@ -70,7 +71,7 @@ struct EntryCleanup: Sendable {
         await run.attempt(.kept) {
             try await countHeld(run)
             try await countKept(run)
-            if deeds == nil { run.freeFiles(try await takenFileBytes()) }
+            if deeds == nil { try await foresee(in: "\(orphans.directory)/bodies", run: run) }
         }
     }
 
@@ -136,18 +137,34 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// Returns the bytes of the bodies in files that only entries use which a dry run would have removed.
-    private func takenFileBytes() async throws -> Int64 {
-        let taken = taken
-        return try await reader.read { db in
+    /// Counts what the removal of the rows would give back beside their small bodies: the files of bodies that only they use, the
+    /// directories that have no other, and the rest of the rows, which is taken to be the same for all.
+    private func foresee(in directory: String, run: CleanupRun) async throws {
+        let (taken, removed) = (taken, run.report.removed.total.entries)
+        let (files, shards, rows) = try await reader.read { db in
             let sql = """
-                SELECT coalesce(sum(bytes), 0) FROM (
-                    SELECT max(bytes) AS bytes FROM entry WHERE in_file = 1 GROUP BY body_sha
+                WITH gone AS (
+                    SELECT body_sha AS sha FROM entry WHERE in_file = 1 GROUP BY body_sha
                     HAVING min(CASE WHEN \(taken.sql) THEN 1 ELSE 0 END) = 1
                 )
+                SELECT substr(sha, 1, 1) AS shard, sum(iif(sha IN (SELECT sha FROM gone), allocated, 0)), min(sha IN (SELECT sha FROM gone))
+                FROM body GROUP BY shard
                 """
-            return try Int64.fetchOne(db, sql: sql, arguments: taken.arguments) ?? 0
+            var (files, shards): (Int64, [String]) = (0, [])
+            for row in try Row.fetchAll(db, sql: sql, arguments: taken.arguments) {
+                var columns = RowReader(row)
+                let shard: Data = try columns.next()
+                files += try columns.next(Int64.self)
+                if try columns.next(Bool.self) { shards.append(Digest.hex(Array(shard))) }
+            }
+            let pages = try Compaction.Pages(db)
+            let roots = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema WHERE rootpage > 0")
+            let inline = try Int64.fetchOne(db, sql: "SELECT sum(bytes) FROM entry WHERE in_file = 0") ?? 0
+            return (files, shards, max(0, Int64(pages.used - (roots ?? 0)) * StoreDatabase.pageSize - inline))
         }
+        run.freeFiles(files + shards.reduce(0) { $0 + (FileStatus.of("\(directory)/\($1)")?.allocated ?? 0) })
+        let all = try await reader.read { try Int64.fetchOne($0, sql: "SELECT coalesce(sum(entries), 0) FROM usage") } ?? 0
+        if all > 0 { run.freeRows(Int64(Double(rows) * Double(removed) / Double(all))) }
     }
 
     /// The condition for offline copies that stay although they are stale, or assets over their share.

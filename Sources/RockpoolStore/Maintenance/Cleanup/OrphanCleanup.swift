@@ -23,6 +23,13 @@ struct OrphanCleanup: Sendable {
             let found = try await lanes.run(1) { try shards.difference(in: shard, reader: reader) }
             let unnamed = found.unnamed.filter { !isAwaited($0) }
             let count = try await deeds?.unlink(unnamed) ?? unnamed.count
+            if deeds == nil {
+                let place = "\(directory)/bodies/\(Digest.hex([shard]))"
+                run.freeFiles(
+                    try await lanes.run(1) {
+                        unnamed.reduce(0) { $0 + (FileStatus.of("\(place)/\(Digest.hex($1))")?.allocated ?? 0) }
+                    })
+            }
             run.note { report in
                 report.orphans += count
                 report.foreign += found.foreign.count
@@ -33,10 +40,15 @@ struct OrphanCleanup: Sendable {
 
     func takeTemporaries(_ run: CleanupRun) async throws {
         let (path, spools, isDryRun) = ("\(directory)/tmp", spools, deeds == nil)
-        let count = try await lanes.run(1) {
+        let (count, bytes) = try await lanes.run(1) {
             // The files are listed before `spools` is read: a writer registers its name before it creates its file.
-            Paths.names(in: path).count { !spools().contains($0) && (isDryRun || Paths.remove("\(path)/\($0)")) }
+            Paths.names(in: path).reduce(into: (0, Int64(0))) { sum, name in
+                let bytes = FileStatus.of("\(path)/\(name)")?.allocated ?? 0
+                guard !spools().contains(name), isDryRun || Paths.remove("\(path)/\(name)") else { return }
+                sum = (sum.0 + 1, sum.1 + bytes)
+            }
         }
         run.note { $0.orphans += count }
+        if isDryRun { run.freeFiles(bytes) }
     }
 }

@@ -1,6 +1,7 @@
 // `rockpool cache`: lists, explains, removes and pins stored responses (docs/reference/cli.md#cache).
 import ArgumentParser
 import RockpoolCore
+import RockpoolStore
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -22,10 +23,19 @@ struct CacheCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "ls", abstract: "List stored responses, by URL.",
             discussion: .examples(
-                "rockpool cache ls --category critical --format json", "rockpool cache ls --prefix https://api.example.com/v1/"))
+                "rockpool cache ls --category critical --format json", "rockpool cache ls --match /v1/notes --stale",
+                "rockpool cache ls --sort size --limit 20"))
         @OptionGroup var options: ReadingOptions
         @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
         @Option(name: .long, help: "Only entries of this category.") var category: String?
+        @Option(name: .long, help: "Only URLs with this text.") var match: String?
+        @Option(name: .long, help: "A status or a class such as 4xx; several with commas.") var status: String?
+        @Option(name: .long, help: "Only entries that were stored longer ago, such as 7d.", transform: TimeSpan.argument)
+        var age: TimeSpan?
+        @Flag(name: .long, help: "Only pinned entries.") var pinned = false
+        @Flag(name: .long, help: "Only stale entries.") var stale = false
+        @Option(name: .long, help: "url (default), size (the largest first), age (the oldest first) or hits (the most read first).")
+        var sort: CacheListFilter.Order = .url
         @Option(name: .long, help: "The most items to list, from 1 to 1000; all by default.") var limit: Int?
 
         func validate() throws {
@@ -36,6 +46,12 @@ struct CacheCommand: AsyncParsableCommand {
             var call = AdminCall.get("/v1/cache", query: ["limit": String(limit ?? 1000)])
             call.query["prefix"] = prefix
             call.query["category"] = category
+            call.query["path"] = match
+            call.query["status"] = status
+            call.query["olderThanSeconds"] = age.map { String($0.seconds) }
+            call.query["pinned"] = pinned ? "true" : nil
+            call.query["stale"] = stale ? "true" : nil
+            call.query["sort"] = sort == .url ? nil : sort.rawValue
             let reply = try await options.common.withStores { [call, limit] client in
                 if limit == nil { try await client.pages(of: call) } else { try await client.send(call) }
             }
@@ -107,3 +123,5 @@ struct CacheCommand: AsyncParsableCommand {
         }
     }
 }
+
+extension CacheListFilter.Order: ExpressibleByArgument {}

@@ -16,6 +16,7 @@ struct CacheListReport: TabularReport, Equatable {
         var pinned: Bool
         var identity: String
         var variants: Int
+        var hits: Int64
     }
 
     var items: [Item]
@@ -26,14 +27,15 @@ struct CacheListReport: TabularReport, Equatable {
         [
             TextTable(
                 columns: [
-                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"),
+                    .text("URL"), .number("STATUS"), .number("SIZE"), .number("HITS"), .text("CATEGORY"), .text("STORED"),
+                    .text("FRESH UNTIL"),
                     .text("OFFLINE UNTIL"),
                     .text("IDENTITY"), .text("PINNED"),
                 ],
                 rows: items.map { item in
                     [
                         .init(item.method == "GET" ? item.url : "\(item.method) \(item.url)"), .init("\(item.status)"),
-                        .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.age(item.storedAt)),
+                        .init(ForPeople.bytes(item.bytes)), "\(item.hits)", .init(item.category), .init(ForPeople.age(item.storedAt)),
                         .init(ForPeople.age(item.freshUntil)), .init(item.offlineUntil.map { ForPeople.age($0) } ?? "always"),
                         .init(item.identity), .init(item.pinned ? "pinned" : ""),
                     ]

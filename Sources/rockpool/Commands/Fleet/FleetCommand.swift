@@ -5,7 +5,7 @@ struct FleetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet", abstract: "Show the nodes that share an outbox, and collect the reports of sites.",
         discussion: .examples("rockpool fleet nodes", "rockpool fleet outbox", "rockpool fleet status --check"),
-        shouldDisplay: false, subcommands: [Status.self, Nodes.self, Outbox.self, Conflicts.self, Collect.self, Add.self])
+        shouldDisplay: false, subcommands: [Status.self, Nodes.self, Outbox.self, Conflicts.self, Collect.self, Add.self, Rejoin.self])
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -22,7 +22,9 @@ extension ScalarFormat where Value == String {
     }
 
     /// Whole segments at the beginning of paths.
-    static let pathPrefix = text("the beginning of a path, such as /notes, without a slash at its end") { text in
+    static let pathPrefix = text("the beginning of a path, such as /notes, without a slash at its end") { isPathPrefix($0) }
+
+    fileprivate static func isPathPrefix(_ text: String) -> Bool {
         text.hasPrefix("/") && text.count > 1 && !text.hasSuffix("/") && !text.contains("//") && !text.hasPrefix("/.well-known/rockpool")
             && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"?#%\"<>\\".utf8.contains($0) }
     }
@@ -90,6 +92,25 @@ extension ScalarFormat where Value == OriginAddress {
         }
         return OriginAddress(scheme: scheme, host: address.host, port: address.port)
     }
+}
+
+extension ScalarFormat where Value == OriginBase {
+    static let originBase = ScalarFormat(
+        "an origin such as https://api.example.com, or one with a path", show: { .text($0.origin.url + $0.path) }
+    ) { text in
+        guard let separator = text.firstRange(of: "://") else { return nil }
+        let authority = text[separator.upperBound...].prefix { $0 != "/" }
+        var path = String(text[authority.endIndex...])
+        if path.hasSuffix("/") { path.removeLast() }
+        guard path.isEmpty || ScalarFormat<String>.isPathPrefix(path) && !path.pathHasDotSegment,
+            let origin = try? ScalarFormat<OriginAddress>.origin.parse(String(text[..<authority.endIndex]))
+        else { return nil }
+        return OriginBase(origin: origin, path: path)
+    }
+}
+
+extension String {
+    fileprivate var pathHasDotSegment: Bool { split(separator: "/").contains { $0 == "." || $0 == ".." } }
 }
 
 extension ScalarFormat where Value == IdentityRule {

@@ -66,6 +66,22 @@ extension Key {
             show: { .list($0[keyPath: field].map(section.show)) })
     }
 
+    /// A list of mappings, each starting from `blank`, or a word in place of the list, which is shown where there is no list.
+    static func sections<Inner: Sendable, Word: CaseIterable & RawRepresentable<String> & Sendable>(
+        _ name: String, field: Field<Model, [Inner]>, orWord word: Field<Model, Word>, of section: Section<Inner>, blank: Inner
+    ) -> Key {
+        let list = sections(name, field: field, of: section, blank: blank)
+        return Key(
+            name: name, schema: section.schema.orList(or: ScalarFormat<Word>.word.schema),
+            read: { entry, model, path, reader in
+                guard let entry, entry.node.scalar != nil, !entry.node.isNothing else { return list.read(entry, &model, path, &reader) }
+                if let value = reader.value(entry, as: ScalarFormat<Word>.word, at: path) { model[keyPath: word] = value }
+            },
+            show: { model in
+                model[keyPath: field].isEmpty ? ScalarFormat<Word>.word.show(model[keyPath: word]) : list.show(model)
+            })
+    }
+
     /// Mappings by name: those of the model may be given partially; others are added from `blank`, in the order of the document.
     static func named<Inner>(
         _ name: String, field: Field<Model, [Inner]>, by naming: Field<Inner, String>, of section: Section<Inner>,

@@ -38,5 +38,7 @@ extension DefaultSettings {
         .value("policy", field: \.policy, as: .word),
         .value("intercept", field: \.intercept, as: .flag).consented,
         .value("queue_writes", field: \.queueWrites, as: .flag),
+        .abortRule("on_abort", field: \.onAbort),
+        .optional("stale_on_error", field: \.staleOnError, as: .duration),
     ])
 }

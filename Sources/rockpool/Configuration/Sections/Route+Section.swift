@@ -19,6 +19,18 @@ extension Route {
         .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
         .value("on_refused", field: \.onRefused, as: .word),
         .value("logout", field: \.logout, as: .flag),
+        .abortRule("on_abort", field: \.onAbort),
+        .optionalSection("ttl", field: \.ttl, of: LifetimeRule.section, blank: LifetimeRule()),
+        .optional("stale_on_error", field: \.staleOnError, as: .duration),
+    ])
+}
+
+extension LifetimeRule {
+    static let section = Section<LifetimeRule>([
+        .optional("default", field: \.fallback, as: .duration),
+        .optional("min", field: \.least, as: .duration),
+        .optional("max", field: \.most, as: .duration),
+        .value("override", field: \.overrides, as: .flag),
     ])
 }
 

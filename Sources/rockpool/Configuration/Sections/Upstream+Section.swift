@@ -4,7 +4,7 @@ import RockpoolCore
 extension Upstream {
     static let section = Section<Upstream>([
         .value("name", field: \.name, as: .name).required,
-        .value("origin", field: \.origin, as: .origin).required,
+        .value("origin", field: \.base, as: .originBase).required,
         .shorthand(
             "gateway", field: \.gatewaySettings, for: \.listen, as: .listener, of: GatewaySettings.section,
             blank: GatewaySettings(listen: "")),
@@ -26,7 +26,8 @@ extension Upstream {
         .section("idempotency", field: \.idempotency, of: IdempotencySettings.section),
         .value("order", field: \.order, as: .word),
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
-        .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .sections(
+            "resources", field: \.resources, orWord: \.undeclaredResources, of: Resource.section, blank: Resource(collection: "")),
         .value("send_via", field: \.sendVia, as: .word),
         .value("on_miss", field: \.onMiss, as: .word),
         .value("tags", field: \.tags, as: .word),
@@ -36,10 +37,19 @@ extension Upstream {
         .optional("transfer_hours", field: \.transferHours, as: .dayHours),
         .optional("cache_limit", field: \.cacheLimit, as: .limit),
         .optional("data_limit", field: \.dataLimit, as: .limit),
+        .abortRule("on_abort", field: \.onAbort),
+        .optional("stale_on_error", field: \.staleOnError, as: .duration),
     ])
 
     /// The defaults over which the keys of an upstream are read.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
+}
+
+extension Upstream {
+    fileprivate var base: OriginBase {
+        get { OriginBase(origin: origin, path: basePath) }
+        set { (origin, basePath) = (newValue.origin, newValue.path) }
+    }
 }
 
 extension RateLimitRule {
@@ -78,6 +88,18 @@ extension ParentSettings {
         .value("auth", field: \.auth, as: .word),
         .optional("user", field: \.user, as: .proxyUser),
         .optional("password_file", field: \.passwordFile, as: .path),
+        .value("weight", field: \.weight, as: .whole(in: 1...1000)),
+        .value("choose", field: \.choose, as: .word),
+        .sections("others", field: \.others, of: further, blank: ParentSettings(url: "")),
+    ])
+
+    /// One of the further parents.
+    fileprivate static let further = Section<ParentSettings>([
+        .value("url", field: \.url, as: .parentProxy).required,
+        .value("auth", field: \.auth, as: .word),
+        .optional("user", field: \.user, as: .proxyUser),
+        .optional("password_file", field: \.passwordFile, as: .path),
+        .value("weight", field: \.weight, as: .whole(in: 1...1000)),
     ])
 }
 
@@ -88,6 +110,9 @@ extension ParentRule {
         .value("auth", field: \.parent.auth, as: .word),
         .optional("user", field: \.parent.user, as: .proxyUser),
         .optional("password_file", field: \.parent.passwordFile, as: .path),
+        .value("weight", field: \.parent.weight, as: .whole(in: 1...1000)),
+        .value("choose", field: \.parent.choose, as: .word),
+        .sections("others", field: \.parent.others, of: ParentSettings.further, blank: ParentSettings(url: "")),
     ])
 }
 

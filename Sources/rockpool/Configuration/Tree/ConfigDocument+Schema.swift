@@ -17,8 +17,13 @@ extension ConfigDocument {
     func orNull(or other: ConfigDocument) -> ConfigDocument { .map([Member("anyOf", .list([self, other, .schema("null")]))]) }
 
     /// A list of the value, a single one, or null.
-    var orList: ConfigDocument {
-        .map([Member("anyOf", .list([.schema("array").adding("items", value: self), self, .schema("null")]))])
+    var orList: ConfigDocument { orList(or: nil) }
+
+    /// A list of the value, a single one, another value, or null.
+    func orList(or other: ConfigDocument?) -> ConfigDocument {
+        let list: ConfigDocument = .schema("array").adding("items", value: self)
+        let choices: [ConfigDocument] = [list, self] + (other.map { [$0] } ?? []) + [.schema("null")]
+        return .map([Member("anyOf", .list(choices))])
     }
 
     func adding(_ name: String, value: ConfigDocument) -> ConfigDocument {

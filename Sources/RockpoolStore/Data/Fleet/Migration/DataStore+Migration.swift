@@ -54,7 +54,7 @@ extension DataStore {
         try await with(directory, outbox: nil, settings: settings, clock: clock, logger: logger) { $0.replica != nil }
     }
 
-    private static func with<Value: Sendable>(
+    static func with<Value: Sendable>(
         _ directory: String, outbox: OutboxSettings?, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp,
         logger: Logger, _ body: (DataStore) async throws -> Value
     ) async throws -> Value {

@@ -21,7 +21,7 @@ extension FleetReplica {
         guard try db.tableExists("fleet_left"), let left = try Row.fetchOne(db, sql: "SELECT node, position FROM fleet_left")
         else { return nil }
         let (former, position): (String, Int64) = (left[0], left[1])
-        let rows = try log.run(
+        let rows = try log.ask(
             """
             SELECT (SELECT count(*) FROM rockpool.node WHERE id = $1), (SELECT coalesce(max(n), 0) FROM rockpool.item),
                 (SELECT count(*) FROM rockpool.meta WHERE name = 'returned' AND value = $2)
@@ -35,8 +35,8 @@ extension FleetReplica {
 
     /// The fleet has gone on without this node, which has gone on as well.
     func wentOn() -> SharedLog.Absence {
-        let absence = SharedLog.Absence.away(
-            "others have used its outbox since this node left it: stop it, export what waits here, remove data.sqlite, and start it")
+        let absence = SharedLog.Absence.ended(
+            "others have used its outbox since this node left it: stop it, run rockpool fleet rejoin, and start it")
         log.offline(absence)
         return absence
     }

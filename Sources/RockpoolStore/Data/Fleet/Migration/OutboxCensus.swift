@@ -14,13 +14,15 @@ package struct OutboxCensus: Hashable, Sendable, Codable {
     /// Attempts, conflicts and lines of the log.
     package var history: Int64
 
-    /// Counts in a node's own database.
+    /// Counts in a node's own database, without what only this node of a fleet has.
     init(in db: Database) throws {
+        let shared = "seq < \(HeldOperations.first)"
         let sql = """
-            SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM op WHERE \(OperationState.isOpen)),
-                (SELECT count(body) + count(resp_body) FROM op) + (SELECT count(*) FROM blob WHERE refs > 0),
-                (SELECT count(client_key) FROM op),
-                (SELECT count(*) FROM attempt) + (SELECT count(*) FROM conflict) + (SELECT count(*) FROM sync_log)
+            SELECT (SELECT count(*) FROM op WHERE \(shared)), (SELECT count(*) FROM op WHERE \(shared) AND \(OperationState.isOpen)),
+                (SELECT count(body) + count(resp_body) + count(DISTINCT blob_sha) FROM op WHERE \(shared)),
+                (SELECT count(client_key) FROM op WHERE \(shared)),
+                (SELECT count(*) FROM attempt WHERE \(shared)) + (SELECT count(*) FROM conflict WHERE \(shared))
+                    + (SELECT count(*) FROM sync_log WHERE n < \(HeldOperations.first))
             """
         let row = try Row.fetchOne(db, sql: sql)
         self.init((0..<5).map { row?[$0] ?? 0 })

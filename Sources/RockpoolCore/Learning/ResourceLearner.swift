@@ -1,0 +1,331 @@
+// Learns the resources of an upstream from its traffic: evidence is counted for each identity alone, and a shape counts when an item or a create
+// has confirmed it (docs/outbox.md#learning).
+import OrderedCollections
+
+/// What is known, and what was seen, of one upstream.
+package struct ResourceLearner: Sendable {
+    /// The most shapes, the most identities of which evidence is kept, and the most lists and items of each.
+    package static let shapeLimit = 128
+    static let ownerLimit = 16
+    static let listLimit = 64
+    static let itemLimit = 32
+    /// The most withdrawn shapes, and paths of answers that may not be stored, that are remembered.
+    static let memoryLimit = 64
+    /// A shape that was withdrawn so often is not learned again.
+    static let withdrawalLimit = 3
+
+    /// Something that is known now, or no longer.
+    package enum Change: Hashable, Sendable {
+        /// A shape was confirmed.
+        case learned(String)
+        /// More is known of a shape.
+        case extended(String)
+        /// A shape is not used any more.
+        case withdrawn(String, because: String)
+    }
+
+    /// A shape that was withdrawn.
+    package struct Withdrawal: Hashable, Sendable {
+        package var count: Int
+        package var reason: String
+    }
+
+    /// What one identity was shown and is not known yet.
+    fileprivate struct Evidence: Sendable {
+        /// By the path without a slash at its end; the newest last.
+        var lists: OrderedDictionary<String, Candidate> = [:]
+        /// The newest last.
+        var items: [SeenItem] = []
+    }
+
+    /// What is known, by the path without a slash at its end.
+    private(set) var shapes: OrderedDictionary<String, LearnedShape> = [:]
+    /// What is not used any more.
+    private(set) var withdrawn: OrderedDictionary<String, Withdrawal> = [:]
+    /// Paths whose answers may not be stored.
+    private(set) var unstored: OrderedSet<String> = []
+    /// The identity that was seen last is the last.
+    private var evidence: OrderedDictionary<String, Evidence> = [:]
+    private var learned = LearnedResources([LearnedShape]())
+
+    package init() {}
+
+    /// The resources, the narrower one first.
+    package var resources: [Resource] { learned.all }
+
+    /// The resources with the shapes that each stands for.
+    var entries: [(resource: Resource, shapes: [LearnedShape])] {
+        learned.entries.map { entry in (entry.resource, entry.shapes.compactMap { shapes[$0] }) }
+    }
+
+    /// The lists of which it is not known yet how their items are read, each path once, with the number of times it was read.
+    package var open: [(path: String, reads: Int)] {
+        var counts: OrderedDictionary<String, Int> = [:]
+        for known in evidence.values { for candidate in known.lists.values { counts[candidate.path, default: 0] += candidate.reads } }
+        return counts.map { ($0.key, $0.value) }
+    }
+
+    /// True if the answer to a POST to this path may show something.
+    package func awaitsCreate(at path: String) -> Bool {
+        guard let plain = ItemPlace.plain(path) else { return false }
+        if let found = learned.match(plain) { return !found.match.isItem }
+        return evidence.values.contains { $0.lists[plain.withoutSlash] != nil }
+    }
+
+    // MARK: evidence
+
+    /// Takes an answer of the upstream.
+    package mutating func note(_ seen: SeenAnswer) -> [Change] {
+        unstored.remove(seen.path)
+        if let (index, match) = learned.match(seen.path) {
+            if seen.isCreate { return match.isItem ? [] : noteCreate(seen, index) }
+            return match.isItem ? noteItem(seen, index, id: match.id ?? "") : noteList(seen, index)
+        }
+        makeRoom(for: seen.owner)
+        return seen.isCreate ? noteNewCreate(seen) : noteNewRead(seen)
+    }
+
+    /// Takes the path of an answer that may not be stored.
+    package mutating func noteUnstored(_ target: String) -> Bool {
+        guard let plain = ItemPlace.plain(String(target.prefix { $0 != "?" })), unstored.count < Self.memoryLimit else { return false }
+        return unstored.append(plain).inserted
+    }
+
+    private mutating func makeRoom(for owner: String) {
+        let known = evidence.removeValue(forKey: owner) ?? Evidence()
+        if evidence.count >= Self.ownerLimit { evidence.removeFirst() }
+        evidence[owner] = known
+    }
+
+    private mutating func noteNewRead(_ seen: SeenAnswer) -> [Change] {
+        guard let body = seen.body else { return [] }
+        let key = seen.path.withoutSlash
+        guard let list = ReadList(in: body, profile: seen.profile), let form = list.form else {
+            guard let item = SeenItem(seen) else { return [] }
+            return confirm(with: item, among: item.places.map(\.collection), by: seen.owner)
+        }
+        guard withdrawn[key]?.count ?? 0 < Self.withdrawalLimit, shapes[key] == nil else { return [] }
+        var candidate =
+            evidence[seen.owner]?.lists.removeValue(forKey: key)
+            ?? Candidate(path: seen.path, list: list, form: form, profile: seen.profile)
+        candidate.read(list)
+        evidence[seen.owner]?.addList(candidate, key: key)
+        for owner in owners(beside: seen.owner) {
+            for item in evidence[owner]?.items ?? [] {
+                let changes = confirm(key, of: seen.owner, with: item, by: owner)
+                if !changes.isEmpty { return changes }
+            }
+        }
+        return []
+    }
+
+    /// The identities whose answers are seen together: its own, and those that all share.
+    private func owners(beside owner: String) -> [String] {
+        let shared = StoragePartition.shared.name
+        return owner == shared ? Array(evidence.keys) : [owner, shared]
+    }
+
+    private mutating func noteNewCreate(_ seen: SeenAnswer) -> [Change] {
+        guard let item = SeenItem(seen) else {
+            guard seen.location == nil else { return [] }
+            for owner in owners(beside: seen.owner) { evidence[owner]?.lists[seen.path.withoutSlash]?.hasOtherPosts = true }
+            return []
+        }
+        return confirm(with: item, among: [seen.path.withoutSlash], by: seen.owner)
+    }
+
+    /// Compares an item with the lists that it may be of, and remembers it if it is of none.
+    private mutating func confirm(with item: SeenItem, among keys: [String], by owner: String) -> [Change] {
+        for key in keys {
+            for holder in owners(beside: owner) {
+                let changes = confirm(key, of: holder, with: item, by: owner)
+                if !changes.isEmpty { return changes }
+            }
+        }
+        evidence[owner]?.addItem(item)
+        return []
+    }
+
+    /// Counts an item for a list if it is one of it. A shape that was withdrawn needs more of them.
+    private mutating func confirm(_ key: String, of holder: String, with item: SeenItem, by owner: String) -> [Change] {
+        guard var candidate = evidence[holder]?.lists[key], let (reading, template) = Self.fit(item, candidate, key: key) else { return [] }
+        candidate.confirmations += 1
+        evidence[holder]?.lists[key] = candidate
+        guard candidate.confirmations > 2 * (withdrawn[key]?.count ?? 0), shapes.count < Self.shapeLimit,
+            !candidate.hasOtherPosts || !item.isCreate
+        else { return [] }
+        for name in evidence.keys { evidence[name]?.forget(key) }
+        let shower = holder == StoragePartition.shared.name ? owner : holder
+        shapes[key] = LearnedShape(candidate, item: item, reading: reading, template: template, owner: shower)
+        learned = LearnedResources(shapes.values)
+        return [.learned(candidate.path)]
+    }
+
+    /// The object of an item and the template of its path, if it is of a list: an entry that was listed, or what a POST to it has made.
+    private static func fit(_ item: SeenItem, _ candidate: Candidate, key: String) -> (SeenItem.Reading, template: String)? {
+        guard item.profile == candidate.profile else { return nil }
+        guard item.isCreate else {
+            for place in item.places where place.collection == key && candidate.list.ids.contains(place.id) {
+                if let reading = item.reading(like: candidate.list, id: place.id) { return (reading, place.item) }
+            }
+            return nil
+        }
+        guard item.path.withoutSlash == key, let reading = item.reading(like: candidate.list, id: nil),
+            let id = reading.ids[candidate.list.shape.id]
+        else { return nil }
+        guard !item.places.isEmpty else { return (reading, ItemPlace.usual(in: candidate.path)) }
+        guard let place = item.places.first(where: { $0.collection == key && $0.id == id }) else { return nil }
+        return (reading, place.item)
+    }
+
+    // MARK: what is known
+
+    private mutating func noteList(_ seen: SeenAnswer, _ index: Int) -> [Change] {
+        let resource = learned.entries[index].resource
+        let shape = ListShape(items: resource.items, element: resource.element, id: resource.id)
+        guard let body = seen.body, let list = ReadList(body, as: shape) else {
+            // A query may ask for something else than entries, and a client for another format.
+            return seen.hasQuery || seen.profile != resource.profile
+                ? [] : withdraw(index, because: "GET \(seen.path) was answered with something else than a list")
+        }
+        return change(index) {
+            $0.lists += 1
+            if !list.ids.isEmpty { $0.recent = list.ids }
+            guard let form = list.form, form.joined(with: $0.ids) != $0.ids else { return false }
+            $0.ids = form.joined(with: $0.ids)
+            return true
+        }
+    }
+
+    private mutating func noteItem(_ seen: SeenAnswer, _ index: Int, id: String) -> [Change] {
+        let resource = learned.entries[index].resource
+        guard seen.profile == resource.profile else { return [] }
+        let object = seen.body.flatMap { JSONPointer(resource.envelope)?.get(in: $0) }
+        if let object, let members = object.object, JSONPointer(resource.id)?.get(in: object)?.entityID == id, let item = SeenItem(seen) {
+            return change(index) {
+                $0.items += 1
+                return $0.note(item, ReadList.members(of: members))
+            }
+        }
+        let shapes = learned.entries[index].shapes.compactMap { self.shapes[$0] }
+        let isListed = resource.learned?.ids != .text || shapes.contains { $0.recent.contains(id) }
+        guard !isListed, shapes.allSatisfy({ $0.others.count < LearnedShape.othersLimit }) else {
+            return withdraw(index, because: "GET \(seen.path) was answered with something else than this entry")
+        }
+        return change(index) { $0.others.insert(id).inserted }
+    }
+
+    private mutating func noteCreate(_ seen: SeenAnswer, _ index: Int) -> [Change] {
+        let (resource, templates) = (learned.entries[index].resource, learned.entries[index].templates)
+        let object = seen.body.flatMap { JSONPointer(resource.envelope)?.get(in: $0) }
+        let id = object.flatMap { JSONPointer(resource.id)?.get(in: $0)?.entityID }
+        let place = seen.location.flatMap { templates.match(target: $0) }
+        let makes = id != nil || seen.body == nil && place?.isItem == true
+        // One POST that makes nothing speaks for all paths of the resource.
+        return change(index, everywhere: !makes) {
+            let before = $0.isCreating
+            if makes { $0.creates += 1 } else { $0.hasOtherPosts = true }
+            return $0.isCreating != before
+        }
+    }
+
+    /// Changes the first shape of a resource, or all of them.
+    /// - Parameter change: returns true if something else is known than before.
+    private mutating func change(_ index: Int, everywhere: Bool = false, _ change: (inout LearnedShape) -> Bool) -> [Change] {
+        var changes: [Change] = []
+        for key in learned.entries[index].shapes.prefix(everywhere ? .max : 1) {
+            guard var shape = shapes[key] else { continue }
+            if change(&shape) { changes.append(.extended(shape.collection)) }
+            shapes[key] = shape
+        }
+        if !changes.isEmpty { learned = LearnedResources(shapes.values) }
+        return changes
+    }
+
+    private mutating func withdraw(_ index: Int, because reason: String) -> [Change] {
+        let keys = learned.entries[index].shapes
+        let changes = keys.compactMap { key -> Change? in
+            guard let shape = shapes.removeValue(forKey: key) else { return nil }
+            let count = withdrawn.removeValue(forKey: key)?.count ?? 0
+            if withdrawn.count >= Self.memoryLimit { withdrawn.removeFirst() }
+            withdrawn[key] = Withdrawal(count: count + 1, reason: reason)
+            return .withdrawn(shape.collection, because: reason)
+        }
+        learned = LearnedResources(shapes.values)
+        return changes
+    }
+
+    // MARK: forgetting
+
+    /// Forgets what is known and what was seen of one collection, or of all.
+    /// - Returns: the number of shapes that were known.
+    package mutating func forget(_ collection: String? = nil) -> Int {
+        let before = shapes.count
+        guard let collection else {
+            self = ResourceLearner()
+            return before
+        }
+        let key = collection.withoutSlash
+        shapes[key] = nil
+        withdrawn[key] = nil
+        unstored.remove(collection)
+        for owner in evidence.keys { evidence[owner]?.forget(key) }
+        learned = LearnedResources(shapes.values)
+        return before - shapes.count
+    }
+
+    /// Forgets what only one identity has shown.
+    /// - Returns: true if something was known.
+    package mutating func forget(owner: String) -> Bool {
+        evidence[owner] = nil
+        let before = shapes.count
+        shapes.removeAll(where: { $0.value.owner == owner })
+        learned = LearnedResources(shapes.values)
+        return shapes.count != before
+    }
+
+    // MARK: storing
+
+    /// True if nothing is to be kept over restarts.
+    package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty }
+
+    /// What is kept over restarts: shapes, and what was withdrawn.
+    package var json: JSONValue {
+        [
+            "shapes": .array(shapes.values.map(\.json)),
+            "withdrawn": .array(
+                withdrawn.map { ["collection": .string($0.key), "count": .count($0.value.count), "reason": .string($0.value.reason)] }),
+        ]
+    }
+
+    /// Reads what was kept; what cannot be read is left out.
+    package init(json: JSONValue) {
+        for shape in (json["shapes"]?.array ?? []).prefix(Self.shapeLimit).compactMap({ LearnedShape(json: $0) }) {
+            shapes[shape.key] = shape
+        }
+        for one in (json["withdrawn"]?.array ?? []).prefix(Self.memoryLimit) {
+            guard let collection = one["collection"]?.string, let reason = one["reason"]?.string else { continue }
+            withdrawn[collection] = Withdrawal(count: max(1, one.count("count")), reason: reason)
+        }
+        learned = LearnedResources(shapes.values)
+    }
+}
+
+extension ResourceLearner.Evidence {
+    fileprivate mutating func addList(_ list: Candidate, key: String) {
+        if lists.count >= ResourceLearner.listLimit { lists.removeFirst() }
+        lists[key] = list
+    }
+
+    /// Forgets a list, and what may be of it.
+    fileprivate mutating func forget(_ key: String) {
+        lists[key] = nil
+        items.removeAll { $0.isCreate ? $0.path.withoutSlash == key : $0.places.contains { $0.collection == key } }
+    }
+
+    fileprivate mutating func addItem(_ item: SeenItem) {
+        items.removeAll { $0.path == item.path && $0.isCreate == item.isCreate }
+        if items.count >= ResourceLearner.itemLimit { items.removeFirst() }
+        items.append(item)
+    }
+}

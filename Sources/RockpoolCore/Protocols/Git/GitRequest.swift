@@ -1,0 +1,137 @@
+// What a client of git asks `git-upload-pack` (https://git-scm.com/docs/gitprotocol-v2; https://git-scm.com/docs/gitprotocol-pack).
+
+/// The body of a POST to `git-upload-pack`.
+package struct GitRequest: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable { case references, fetch, other }
+
+    package private(set) var kind = Kind.other
+    /// True in version 2 of the protocol; versions 0 and 1 have the same form.
+    package let isVersion2: Bool
+    /// What its answer depends on: without the name of the client's program, and whether it shows progress.
+    package private(set) var key: [UInt8] = []
+    /// The objects that it wants and has, by their names in hexadecimal digits.
+    package private(set) var wants: [String] = []
+    package private(set) var haves: [String] = []
+    /// True if the client will say no more about what it has.
+    package private(set) var isDone = false
+    /// True if the answer is a pack with the whole history of what is wanted, as far as the client has not got it.
+    package private(set) var isComplete = false
+    /// What the client of versions 0 and 1 understands, as it says in its first line.
+    private var capabilities: [String] = []
+    /// The question to send in its place, so that every client asks for the same references; nil for the client's own.
+    package private(set) var replacement: [UInt8]?
+
+    /// Nil if a body is none.
+    package init?(body: [UInt8]) {
+        guard let packets = GitPacket.all(in: body), let first = packets.first?.text else { return nil }
+        isVersion2 = first.hasPrefix("command=")
+        if isVersion2 { readCommand(packets) } else if first.hasPrefix("want ") { readWants(packets) } else { return nil }
+    }
+
+    // MARK: version 2
+
+    private mutating func readCommand(_ packets: [GitPacket]) {
+        let lines = packets.split(separator: .delimiter, maxSplits: 1).map { $0.compactMap(\.text) }
+        let capabilities = lines.first ?? []
+        var arguments = lines.dropFirst().first ?? []
+        let lasting = capabilities.filter { !Self.names(aProgram: $0) }
+        switch capabilities.first {
+        case "command=ls-refs":
+            kind = .references
+            let prefixes = arguments.filter { $0.hasPrefix(Self.prefix) }.map { String($0.dropFirst(Self.prefix.count)) }
+            if !prefixes.isEmpty, prefixes.allSatisfy(Self.isUsual) {
+                let options = arguments.filter { !$0.hasPrefix(Self.prefix) }
+                arguments = options + Self.usual.map { Self.prefix + $0 }
+                replacement =
+                    capabilities.flatMap { GitPacket.line($0) } + GitPacket.delimiterBytes + arguments.flatMap { GitPacket.line($0) }
+                    + GitPacket.flushBytes
+            }
+            // A client takes what it has not asked for, such as the target of a symbolic reference.
+            arguments.removeAll { ["peel", "symrefs", "unborn"].contains($0) }
+        case "command=fetch":
+            kind = .fetch
+            read(arguments)
+            isComplete =
+                arguments.allSatisfy { Self.plainOptions.contains($0) || Self.names(anObject: $0) } && !wants.isEmpty
+                && !capabilities.contains(Self.sha256)
+            arguments.removeAll { $0 == "no-progress" }
+        default: break
+        }
+        setKey(lasting, arguments)
+    }
+
+    private static let prefix = "ref-prefix "
+    /// What a clone asks for.
+    private static let usual = ["HEAD", "refs/heads/", "refs/tags/"]
+
+    /// True for references that a clone asks for, too.
+    private static func isUsual(_ prefix: String) -> Bool { usual.contains { $0.hasSuffix("/") ? prefix.hasPrefix($0) : prefix == $0 } }
+
+    // MARK: versions 0 and 1
+
+    private mutating func readWants(_ packets: [GitPacket]) {
+        kind = .fetch
+        var lines = packets.compactMap(\.text)
+        // The first line has the capabilities.
+        let words = lines[0].split(separator: " ").map { String($0) }
+        let capabilities = words.dropFirst(2).filter { !Self.names(aProgram: $0) && $0 != "no-progress" }
+        lines[0] = words.prefix(2).joined(separator: " ")
+        read(lines)
+        self.capabilities = Array(capabilities)
+        isComplete =
+            capabilities.contains("side-band-64k") && !capabilities.contains(Self.sha256)
+            && lines.allSatisfy { $0 == "done" || Self.names(anObject: $0) }
+        setKey(self.capabilities, lines)
+    }
+
+    // MARK: the answer
+
+    /// What an answer with a pack begins with.
+    /// - Parameter bases: the objects of the client on which the pack builds.
+    /// - Returns: The bytes, and whether the pack follows at once; else the client agrees first.
+    package func introduction(bases: [String]) -> (bytes: [UInt8], hasPack: Bool) {
+        let acknowledged = { (end: String) in bases.flatMap { GitPacket.line("ACK " + $0 + end) } }
+        guard isVersion2 else {
+            let last = bases.last.map { GitPacket.line("ACK " + $0) }
+            if isDone { return (last ?? Self.nothingCommon, true) }
+            guard let base = bases.last, let last, capabilities.contains("multi_ack_detailed") else { return (Self.nothingCommon, false) }
+            let agreed = acknowledged(" common") + GitPacket.line("ACK \(base) ready") + Self.nothingCommon
+            return capabilities.contains("no-done") ? (agreed + last, true) : (agreed, false)
+        }
+        let pack = GitPacket.line("packfile")
+        if isDone { return (pack, true) }
+        let beginning = GitPacket.line("acknowledgments")
+        // What the client has is not agreed on yet, and it may have more to say.
+        if bases.isEmpty { return (beginning + Self.nothingCommon + GitPacket.flushBytes, false) }
+        return (beginning + acknowledged("") + GitPacket.line("ready") + GitPacket.delimiterBytes + pack, true)
+    }
+
+    private static let nothingCommon = GitPacket.line("NAK")
+
+    // MARK: both
+
+    private mutating func read(_ lines: [String]) {
+        for line in lines {
+            if line == "done" { isDone = true }
+            let words = line.split(separator: " ", maxSplits: 1)
+            guard words.count == 2 else { continue }
+            if words[0] == "want" { wants.append(String(words[1])) }
+            if words[0] == "have" { haves.append(String(words[1])) }
+        }
+    }
+
+    private mutating func setKey(_ capabilities: [String], _ arguments: [String]) {
+        let text = capabilities.joined(separator: "\n") + "\n\n" + arguments.joined(separator: "\n")
+        key = Array(text.utf8)
+    }
+
+    private static func names(aProgram capability: String) -> Bool {
+        capability.hasPrefix("agent=") || capability.hasPrefix("session-id=")
+    }
+
+    private static func names(anObject line: String) -> Bool { line.hasPrefix("want ") || line.hasPrefix("have ") }
+
+    /// Packs with these names of objects end in another way.
+    private static let sha256 = "object-format=sha256"
+    private static let plainOptions: Set<String> = ["thin-pack", "no-progress", "include-tag", "ofs-delta", "done"]
+}

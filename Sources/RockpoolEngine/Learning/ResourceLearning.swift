@@ -1,0 +1,200 @@
+// Learns the resources of upstreams that declare none from what is stored of their answers, behind the traffic (docs/outbox.md#learning).
+import HTTPTypes
+import Logging
+package import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// Takes answers as they were stored, one at a time, and makes what was confirmed part of the routes. Survives restarts.
+package final class ResourceLearning: Sendable {
+    /// The largest body in bytes from which something is learned, and the most answers that wait; others pass unseen.
+    private static let bodyLimit = Int.kib(256)
+    private static let waitingLimit = 64
+    /// The pause between two answers, so that learning takes little of a processor.
+    private static let pause = Duration.milliseconds(5)
+
+    private enum Seen: Sendable {
+        case stored(CacheEntry)
+        case create(AnsweredWrite, owner: String)
+        /// A path whose answer may not be stored.
+        case unstored(String)
+    }
+
+    private struct State {
+        var learners: [String: ResourceLearner] = [:]
+        var waiting: [(upstream: String, seen: Seen)] = []
+        var isRunning = false
+        /// nil until it is known what earlier runs have learned.
+        var isRead = false
+    }
+
+    private let data: DataStore
+    /// Reads the decoded body of an entry; nil if it is gone, or longer than the limit.
+    private let content: @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?
+    private let active: ActiveConfiguration
+    private let logger: Logger
+    /// Called after the routes have changed.
+    private let onChange: @Sendable () -> Void
+    private let state = Mutex(State())
+
+    init(
+        data: DataStore, active: ActiveConfiguration, logger: Logger,
+        content: @escaping @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?, onChange: @escaping @Sendable () -> Void
+    ) {
+        (self.data, self.active, self.logger, self.content, self.onChange) = (data, active, logger, content, onChange)
+    }
+
+    /// Makes what earlier runs have learned part of the routes.
+    package func takeUp() async {
+        var known: [(upstream: String, learner: ResourceLearner)] = []
+        do { known = try await data.learnedShapes().map { ($0.upstream, ResourceLearner(json: $0.value)) } } catch {
+            logger.failed("what was learned of upstreams could not be read", error: error)
+        }
+        let found = state.withLock { state in
+            guard !state.isRead else { return [(upstream: String, learner: ResourceLearner)]() }
+            state.isRead = true
+            for one in known { state.learners[one.upstream] = one.learner }
+            return known
+        }
+        for one in found where !one.learner.resources.isEmpty { active.take(one.learner.resources, learnedBy: one.upstream) }
+        if !found.isEmpty { onChange() }
+    }
+
+    // MARK: evidence
+
+    /// Takes a response that was stored as the answer to a read.
+    func note(_ entry: CacheEntry, plan: RoutePlan) {
+        guard let upstream = learner(of: plan), entry.key.method == "GET", entry.response.head.status == 200,
+            entry.response.part == nil, entry.response.bodyLength <= Int64(Self.bodyLimit), plan.route?.isReadByBody != true,
+            MediaType.isJSON(entry.response.head.fields)
+        else { return }
+        take(.stored(entry), of: upstream)
+    }
+
+    /// Takes an answered write.
+    /// - Parameter partition: that of its identity; nil without a credential.
+    func note(_ write: AnsweredWrite, plan: RoutePlan, partition: String?) {
+        guard write.request.method == .post, (200...299).contains(write.answer.status), let upstream = learner(of: plan) else { return }
+        // A body that was passed on without being read shows nothing.
+        if write.answerBody == nil, MediaType.isJSON(write.answer.fields) { return }
+        take(.create(write, owner: StoragePartition.own(partition).name), of: upstream)
+    }
+
+    /// Takes the path of an answer of JSON that says it must not be stored.
+    func noteUnstored(_ request: RequestHead, _ answer: ResponseHead, plan: RoutePlan) {
+        guard request.method == .get, answer.status == 200, MediaType.isJSON(answer.fields), let upstream = learner(of: plan) else {
+            return
+        }
+        take(.unstored(request.target), of: upstream)
+    }
+
+    /// True if the answer to a POST may show something, so that its body is worth having.
+    func awaitsCreate(_ request: RequestHead, plan: RoutePlan) -> Bool {
+        guard request.method == .post, let upstream = learner(of: plan) else { return false }
+        return state.withLock { $0.learners[upstream]?.awaitsCreate(at: request.path) } == true
+    }
+
+    private func learner(of plan: RoutePlan) -> String? {
+        guard let upstream = plan.upstream, upstream.learnsResources, plan.route?.kind ?? .standard == .standard else { return nil }
+        return upstream.name
+    }
+
+    private func take(_ seen: Seen, of upstream: String) {
+        let begins = state.withLock { state in
+            guard state.waiting.count < Self.waitingLimit else { return false }
+            state.waiting.append((upstream, seen))
+            guard !state.isRunning else { return false }
+            state.isRunning = true
+            return true
+        }
+        if begins { Task { await work() } }
+    }
+
+    /// Works until nothing waits.
+    private func work() async {
+        if !state.withLock({ $0.isRead }) { await takeUp() }
+        while let next = next() {
+            await note(next.seen, of: next.upstream)
+            try? await Task.sleep(for: Self.pause)
+        }
+    }
+
+    private func next() -> (upstream: String, seen: Seen)? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isRunning = false
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+    }
+
+    private func note(_ seen: Seen, of upstream: String) async {
+        switch seen {
+        case .unstored(let target): state.withLock { _ = $0.learners[upstream, default: ResourceLearner()].noteUnstored(target) }
+        case .create(let write, let owner):
+            guard let answer = SeenAnswer(write, owner: owner) else { return }
+            await note(answer, of: upstream)
+        case .stored(let entry):
+            // A failure of the store is reported where the entry is read.
+            guard let bytes = try? await content(entry, Self.bodyLimit), let body = try? JSONValue.parse(bytes),
+                let request = try? RequestHead(url: entry.key.url),
+                let answer = SeenAnswer(
+                    target: request.target, answer: entry.response.head, body: body, owner: entry.key.identity)
+            else { return }
+            await note(answer, of: upstream)
+        }
+    }
+
+    private func note(_ answer: SeenAnswer, of upstream: String) async {
+        let changes = state.withLock { $0.learners[upstream, default: ResourceLearner()].note(answer) }
+        for change in changes {
+            switch change {
+            case .learned(let collection): logger.notice("\(upstream): \(collection) is known now; see: rockpool learned ls")
+            case .extended: break
+            case .withdrawn(let collection, let reason):
+                logger.notice("\(upstream): \(collection) is not used as learned any more", metadata: ["reason": "\(reason)"])
+            }
+        }
+        if !changes.isEmpty { await apply(to: upstream) }
+    }
+
+    /// Makes what is known part of the routes, and stores it.
+    private func apply(to upstream: String) async {
+        let learner = state.withLock { $0.learners[upstream] } ?? ResourceLearner()
+        active.take(learner.resources, learnedBy: upstream)
+        onChange()
+        do {
+            try await data.keep(learned: learner.isEmpty ? nil : learner.json, upstream: upstream)
+        } catch {
+            logger.failed("what was learned of an upstream could not be stored; it is known until the next start", error: error)
+        }
+    }
+
+    // MARK: commands
+
+    /// What is known of each upstream that learns, by its name.
+    package func known() async -> [(upstream: String, learner: ResourceLearner)] {
+        await takeUp()
+        let learners = state.withLock { $0.learners }
+        return active.configuration.upstreams.filter(\.learnsResources).map { ($0.name, learners[$0.name] ?? ResourceLearner()) }
+    }
+
+    /// Forgets what is known of one collection of an upstream, or of all of its collections.
+    /// - Returns: the number of resources that were known.
+    package func forget(_ collection: String?, of upstream: String) async -> Int {
+        await takeUp()
+        let count = state.withLock { $0.learners[upstream]?.forget(collection) } ?? 0
+        await apply(to: upstream)
+        return count
+    }
+
+    /// Forgets what only one identity has shown.
+    func forget(identity: String) async {
+        await takeUp()
+        let changed = state.withLock { state in
+            Array(state.learners.keys).filter { state.learners[$0]?.forget(owner: identity) == true }
+        }
+        for upstream in changed { await apply(to: upstream) }
+    }
+}

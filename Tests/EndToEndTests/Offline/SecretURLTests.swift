@@ -1,0 +1,45 @@
+// Secrets in the query of a queued write: sealed on the disk, redacted wherever they are shown, sent as they were
+// (docs/security-model.md#stored-secrets).
+import Foundation
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct SecretURLTests {
+    @Test func aSecretIsSentAndNeitherShownNorReadableOnTheDisk() async throws {
+        let play: PlayedSite.Play = { asked in .text("", status: asked.method == "PUT" ? 204 : 200) }
+        try await PlayedWorld.with(play) { world in
+            let server = world.server
+            try await world.turn("offline")
+            let target = "/files/a?token=planted-1&q=2"
+            let reply = try await world.send("PUT", target, fields: ["Content-Type: text/plain"], body: "x")
+            let id = try #require(reply["rockpool-operation"], "\(reply.text)")
+            #expect(!reply.text.contains("planted"))
+            for path in ["/v1/operations", "/v1/operations/\(id)", "/v1/sync/log", "/v1/requests"] {
+                let shown = try await server.get(path)
+                #expect(shown.status == 200 && !shown.text.contains("planted"), "\(path): \(shown.text)")
+            }
+            #expect(try await server.get("/v1/operations/\(id)").json?["url"]?.string?.hasSuffix("?token=REDACTED&q=2") == true)
+            for arguments in [["outbox", "ls"], ["outbox", "show", id], ["sync", "log"], ["outbox", "export"]] {
+                let shown = try await server.command(arguments)
+                #expect(shown.status == 0 && !shown.output.contains("planted"), "\(arguments): \(shown.output)\(shown.errors)")
+            }
+            let whole = try await server.command("outbox", "export", "--with-secrets")
+            #expect(whole.output.contains("planted-1"), "\(whole.errors)")
+            // An edit of what is shown keeps the secret.
+            let edited = try await server.change("PATCH", "/v1/operations/\(id)", ["url": "/files/a?token=REDACTED&q=3"])
+            #expect(edited.status == 200 && !edited.text.contains("planted"), "\(edited.text)")
+
+            try await server.stop()
+            for file in Files.everything(in: server.stateDirectory) where FileManager.default.contents(atPath: file) != nil {
+                let bytes = FileManager.default.contents(atPath: file) ?? Data()
+                #expect(bytes.range(of: Data("planted".utf8)) == nil, "\(file)")
+            }
+            try await server.start()
+            try await world.turn("auto")
+            try await server.outboxIsEmpty()
+            #expect(world.site.count("/files/a?token=planted-1&q=3") == 1, "\(world.site.asked.map(\.path))")
+        }
+    }
+}
