@@ -181,6 +181,7 @@ struct PlayedWorld: Sendable {
 
     /// Waits until a response for a path is stored.
     func stored(_ path: String) async throws {
-        try await eventually("\(path) is stored") { try await server.get("/v1/cache/entry?url=\(url(path))").status == 200 }
+        let url = url(path).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        try await eventually("\(path) is stored") { try await server.get("/v1/cache/entry?url=\(url)").status == 200 }
     }
 }

@@ -20,7 +20,7 @@ package struct Relay: Sendable {
 }
 
 extension Relay {
-    /// The request as it is sent.
+    /// The request as it is sent, without a write's own key and the length of its body: those are no part of its record.
     var sent: RequestHead {
         var head = basis.request.head
         var lines = bytes.readableBytesView.split(separator: 0x0A, omittingEmptySubsequences: false).map { $0.dropLast() }
@@ -32,6 +32,7 @@ extension Relay {
         for line in hasHost ? lines : lines.dropFirst() {
             if let field = try? ResponseGate.field(ofLine: ArraySlice(line)) { head.fields.append(field) }
         }
+        if let write { head.fields = write.unkeyed(head).fields }
         return head
     }
 }

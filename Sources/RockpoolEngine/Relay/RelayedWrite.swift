@@ -36,6 +36,9 @@ package final class RelayedWrite: Sendable {
     /// The answer is not needed any more.
     deinit { end() }
 
+    /// The head as it was sent, without the operation's key and the length.
+    func unkeyed(_ sent: RequestHead) -> RequestHead { rule.passed.unkeyed(sent) }
+
     /// The write with the record of its attempt.
     var received: ReceivedWrite {
         var write = write

@@ -92,7 +92,7 @@ final class WriteRule: Sendable {
             defer { learned.usedAt = now }
             return (learned.templates.all, learned.usedAt)
         }
-        let own = names.fields(of: write.lines, in: bytes, .free)
+        let own = names.fields(of: write.lines, in: bytes, .read, .free, .credential)
         var received = ReceivedWrite(operation: passed.operation, head: passed.head.with(own), body: .bytes(body), mustWait: false)
         received.operation.request = passed.operation.request.with(own)
         received.operation.viewer = Viewer.Program(address: address, userAgent: (received.head.fields[.userAgent] ?? "").utf8)
@@ -124,11 +124,21 @@ final class WriteRule: Sendable {
 }
 
 extension RequestHead {
-    /// The head with these fields in place of those that no decision depends on.
-    fileprivate func with(_ own: [HTTPField]) -> RequestHead {
+    /// The head of a request with these field lines, of which this one is an example: what no decision depends on is taken from them, all else
+    /// from the example, in the order of the lines.
+    fileprivate func with(_ lines: [HTTPField]) -> RequestHead {
         var head = self
-        head.fields = HTTPFields(fields.filter { $0.name.plainKind != .free })
-        for field in own { head.fields.append(field) }
+        var rest = fields.filter { $0.name.plainKind != .free }[...]
+        head.fields = [:]
+        for line in lines {
+            if line.name.plainKind == .free {
+                head.fields.append(line)
+            } else if let place = rest.firstIndex(where: { $0.name == line.name }) {
+                for field in rest[...place] { head.fields.append(field) }
+                rest = rest[(place + 1)...]
+            }
+        }
+        for field in rest { head.fields.append(field) }
         return head
     }
 }

@@ -56,8 +56,11 @@ struct PassedWrite: Sendable {
     let head: RequestHead
 
     /// The head as it was sent, without the operation's key.
-    var unkeyed: RequestHead {
-        var head = request.head
+    var unkeyed: RequestHead { unkeyed(request.head) }
+
+    /// Such a head without the operation's key and the length.
+    func unkeyed(_ sent: RequestHead) -> RequestHead {
+        var head = sent
         for name in [upstream.idempotency.name, .contentLength] { head.fields[values: name] = [] }
         return head
     }

@@ -1,5 +1,5 @@
 // Secrets in the query of a queued write: sealed on the disk, redacted wherever they are shown, sent as they were
-// (docs/security-model.md#stored-secrets).
+// (docs/security-model.md#credentials-and-secrets).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -29,7 +29,7 @@ import Testing
             #expect(whole.output.contains("planted-1"), "\(whole.errors)")
             // An edit of what is shown keeps the secret.
             let edited = try await server.change("PATCH", "/v1/operations/\(id)", ["url": "/files/a?token=REDACTED&q=3"])
-            #expect(edited.status == 200 && !edited.text.contains("planted"), "\(edited.text)")
+            #expect(edited.status == 201 && !edited.text.contains("planted"), "\(edited.text)")
 
             try await server.stop()
             for file in Files.everything(in: server.stateDirectory) where FileManager.default.contents(atPath: file) != nil {

@@ -1,4 +1,4 @@
-// Secrets in the queries of queued writes, as the database keeps them (docs/security-model.md#stored-secrets).
+// Secrets in the queries of queued writes, as the database keeps them (docs/security-model.md#credentials-and-secrets).
 import RockpoolCore
 
 extension BodySeal {

@@ -40,8 +40,10 @@ struct ConfigReader {
         decisions.append(.init(key: path.text, place: place, value: value.json().inOneLine))
     }
 
-    /// Reports a contradiction at one of its keys, else at the nearest mapping around or key below the first.
+    /// Reports a contradiction at one of its keys, else at the nearest mapping around or key below the first. A key whose value was refused has
+    /// none, so nothing is said of it twice.
     mutating func refuse(_ found: Contradiction) {
+        guard !problems.contains(where: { $0.message.hasPrefix("\(found.key): ") }) else { return }
         let exact = places[found.key] ?? found.other.flatMap { places[$0] }
         let place = exact ?? placeAround(found.key) ?? placeBelow(found.key) ?? .file(file, line: 1)
         refuse("\(found.key): \(found.message)", at: place)
