@@ -59,7 +59,7 @@ import Testing
         try await PlayedWorld.with(upstream: Self.routes, play) { world in
             let read = { try await world.get("/b?list-type=2&prefix=", options: ["--max-time", "60"]) }
             _ = try await read()
-            try await world.stored("/b?list-type=2%26prefix=")
+            try await world.stored("/b?list-type=2&prefix=")
             try await world.turn("offline")
             try await #expect(world.send("PUT", "/b/y", body: "1").status == 200)
             let time = try await processorTime(of: world) {
