@@ -56,6 +56,7 @@ import Testing
             Route(match: "/v1/images/**"),
             Route(match: "POST /v1/logout", queue: .never),
             Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
+            Route(match: "/pool.git/**", kind: .git),
             Route(match: "POST /api", kind: .graphql),
             Route(match: "/v1/events/**"),
             Route(match: "POST /services/**"),
@@ -69,9 +70,9 @@ import Testing
         expected.routes[9].ttl = ttl
         expected.routes[10].onAbort = .bounds(AbortBounds())
         expected.routes[11].logout = true
-        expected.routes[13].offlineResponse = .optimistic
-        expected.routes[14].timeouts = RouteTimeouts(firstByte: .seconds(60))
-        expected.routes[15].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
+        expected.routes[14].offlineResponse = .optimistic
+        expected.routes[15].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[16].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",

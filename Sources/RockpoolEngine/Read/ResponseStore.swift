@@ -39,7 +39,7 @@ struct ResponseStore: Sendable {
             return unstored(received, reason: "doubted", detail: "doubted", isSuspect: true, for: &context)
         }
         if let suspicion { return unstored(received, reason: suspicion.detail, detail: "portal", for: &context) }
-        switch storability(of: head, for: context, among: found, receivedAt: receivedAt) {
+        switch storability(of: head, isEmpty: received.isEmpty == true, for: context, among: found, receivedAt: receivedAt) {
         case .refuse(let reason):
             var alone = unstored(received, reason: reason.rawValue, for: &context)
             if reason == .noStore { learning.noteUnstored(context.request, head, plan: context.plan) }
@@ -114,8 +114,9 @@ struct ResponseStore: Sendable {
     }
 
     /// Decides whether a response may be stored, and in which partition (RFC 9111 §3; docs/caching.md#good-copies).
+    /// - Parameter isEmpty: true if it is known to have no content.
     func storability(
-        of head: ResponseHead, for context: RequestContext, among found: [CacheEntry], receivedAt: Timestamp
+        of head: ResponseHead, isEmpty: Bool = false, for context: RequestContext, among found: [CacheEntry], receivedAt: Timestamp
     ) -> Storability {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
@@ -129,15 +130,14 @@ struct ResponseStore: Sendable {
         let rivals = found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
         var isConfirmed = true
-        if Replacement.needsConfirmation(head, stored: rivals), let copiedAt = rivals.map(\.responseTime).max() {
+        if Replacement.needsConfirmation(head, isEmpty: isEmpty, stored: rivals), let copiedAt = rivals.map(\.responseTime).max() {
             let wishes = CacheControl(request: context.request.fields)
             isConfirmed = sightings.confirm(
                 head, of: context.request.url, in: plan.identity, copiedAt: copiedAt,
                 isReload: wishes.noCache != .absent || wishes.maxAge == .zero, now: receivedAt)
         }
-        if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
-            return .refuse(.goodCopy)
-        }
+        let replacement = Replacement.decide(head, isEmpty: isEmpty, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed)
+        if case .refused = replacement { return .refuse(.goodCopy) }
         return decision
     }
 

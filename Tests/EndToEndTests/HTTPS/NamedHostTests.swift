@@ -25,7 +25,15 @@ import Testing
         ip addr add 10.9.9.9/32 dev lo
         echo "10.9.9.9 pool.test" > hosts
         mount --bind hosts /etc/hosts
-        openssl s_server -quiet -accept 10.9.9.9:443 -key site.key -cert site.pem -WWW > /dev/null 2>&1 & site=$!
+        cat > site.py <<'END'
+        import http.server, ssl
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain("site.pem", "site.key")
+        server = http.server.ThreadingHTTPServer(("10.9.9.9", 443), http.server.SimpleHTTPRequestHandler)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.serve_forever()
+        END
+        python3 site.py > /dev/null 2>&1 & site=$!
         "$2" serve --config rockpool.yaml > out 2> err & server=$!
         until grep -q ready out && [ -e state/ca/ca.pem ]; do sleep 0.1; kill -0 $server || exit 1; done
         cat > tide.go <<'END'

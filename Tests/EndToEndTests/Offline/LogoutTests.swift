@@ -35,7 +35,7 @@ import Testing
             try await #expect(world.server.command("identities", "ls").output.contains(id))
 
             let asked = try await world.server.command("identities", "forget", id)
-            #expect(asked.status == 1 && asked.errors.contains("1 writes wait"), "\(asked.errors)")
+            #expect(asked.status == 1 && asked.errors.contains("1 write waits"), "\(asked.errors)")
             try await #expect(world.send("GET", "/v1/me", fields: anna).status == 200, "nothing has changed")
 
             let kept = try await world.server.command("identities", "forget", id, "--keep-writes")

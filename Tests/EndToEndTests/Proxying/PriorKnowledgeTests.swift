@@ -1,8 +1,8 @@
 // HTTP/2 by prior knowledge on the proxy's port: requests name their origin by `:authority` (RFC 9113 §3.3, §8.3.1;
 // docs/guide/clients.md#forward-proxy).
 import HTTPTypes
-import RockpoolCore
 import NotesAPI
+import RockpoolCore
 import RockpoolTesting
 import Testing
 

@@ -228,6 +228,19 @@ struct GoodCopyTests {
         #expect(await pool.ask(.get, "/a").body == "gone")
     }
 
+    /// Content that is suddenly gone is relayed, and believed a minute later.
+    @Test func anEmpty200IsBelievedAtTheSecondSight() async throws {
+        let pool = try ScriptedEngine()
+        pool.origin.next(.ok("{}", Self.json))
+        await pool.ask(.get, "/a")
+        for isStored in [false, true] {
+            pool.clock.advance(by: .seconds(61))
+            pool.origin.next(.ok("", Self.json))
+            let reply = await pool.ask(.get, "/a")
+            #expect(reply.body.isEmpty && (reply.cacheStatus?.contains("; stored") == true) == isStored, "\(reply.cacheStatus ?? "")")
+        }
+    }
+
     /// A client that reloads need not wait for a minute; a private copy is a good copy too.
     @Test func aReloadConfirms() async throws {
         let pool = try ScriptedEngine()

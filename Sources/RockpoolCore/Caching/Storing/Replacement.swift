@@ -20,11 +20,12 @@ package enum Replacement: Hashable, Sendable {
 
     /// - Parameters:
     ///   - stored: Every variant of the key that the stored response would hide.
+    ///   - isEmpty: True if the response is known to have no content.
     ///   - isConfirmed: False for what `needsConfirmation` and was seen for the first time.
     package static func decide(
-        _ response: ResponseHead, stored: [StoredResponse], receivedAt: Timestamp, isConfirmed: Bool = true
+        _ response: ResponseHead, isEmpty: Bool = false, stored: [StoredResponse], receivedAt: Timestamp, isConfirmed: Bool = true
     ) -> Replacement {
-        if empties(response, stored: stored) {
+        if isEmpty, empties(response, stored: stored) {
             return isConfirmed ? .allowed : .refused(detail: "an empty 200 seen once does not replace a good copy")
         }
         guard stored.contains(where: { (200...299).contains($0.head.status) && $0.head.status != response.status }) else { return .allowed }
@@ -42,16 +43,16 @@ package enum Replacement: Hashable, Sendable {
     }
 
     /// True if a response replaces a good copy only when it was seen more than once.
-    package static func needsConfirmation(_ response: ResponseHead, stored: [StoredResponse]) -> Bool {
+    package static func needsConfirmation(_ response: ResponseHead, isEmpty: Bool = false, stored: [StoredResponse]) -> Bool {
         switch response.status {
         case 204, 205, 300...399, 404, 410: true
-        default: empties(response, stored: stored)
+        default: isEmpty && empties(response, stored: stored)
         }
     }
 
-    /// True for a 200 that says it is empty, where one with content is stored that no write has made out of date.
+    /// True for a 200 in place of one with content that no write has made out of date.
     private static func empties(_ response: ResponseHead, stored: [StoredResponse]) -> Bool {
-        response.status == 200 && response.fields[.contentLength] == "0"
+        response.status == 200
             && stored.contains { $0.head.status == 200 && $0.bodyLength > 0 && !$0.isInvalidated && $0.ownWrite == nil }
     }
 }
