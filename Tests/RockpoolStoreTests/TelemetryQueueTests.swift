@@ -63,7 +63,8 @@ import Testing
         _ = try #require(try await store.lease(id: "1", now: time.now))
         _ = try #require(try await store.lease(id: "2", now: time.now), "none waits for another")
         let refused = Disposition(state: .dead, reason: .rejected)
-        _ = try await store.finish(id: "2", disposition: refused, result: nil, attempt: AttemptRecord(status: 400, sent: .yes), now: time.now)
+        _ = try await store.finish(
+            id: "2", disposition: refused, result: nil, attempt: AttemptRecord(status: 400, sent: .yes), now: time.now)
         #expect(try await queue(store).refused == 1)
         #expect(try await store.take(new(4, limit: ByteCount(3 * each))).dropped.map(\.id) == ["2"])
         #expect(try await store.take(new(5, limit: ByteCount(each))).dropped.map(\.id) == ["3", "4"])

@@ -28,7 +28,8 @@ package enum Lane {
     /// route sort by `number`, the order of acceptance.
     package static func telemetry(upstream: String, route: String, number: Int64) -> String {
         let digits = String(max(0, number))
-        return "\(telemetryQueue(upstream: upstream, route: route)) \(String(repeating: "0", count: numberLength - digits.utf8.count))\(digits)"
+        return
+            "\(telemetryQueue(upstream: upstream, route: route)) \(String(repeating: "0", count: numberLength - digits.utf8.count))\(digits)"
     }
 
     /// The name that the lanes of a telemetry route have in common.

@@ -177,12 +177,14 @@ struct StatsReport: TabularReport, Equatable {
     private var telemetry: TextTable {
         TextTable(
             columns: [
-                .text("TELEMETRY"), .text("ROUTE"), .number("WAITING"), .number("REFUSED"), .number("SIZE"), .text("OLDEST"), .number("DROPPED"),
+                .text("TELEMETRY"), .text("ROUTE"), .number("WAITING"), .number("REFUSED"), .number("SIZE"), .text("OLDEST"),
+                .number("DROPPED"),
             ],
             rows: (outbox.telemetry ?? []).map { queue in
                 let dropped = queue.dropped.values.reduce(0, +)
                 return [
-                    .init(queue.upstream), .init(queue.route.text), "\(queue.waiting)", "\(queue.refused)", .init(ForPeople.bytes(queue.bytes)),
+                    .init(queue.upstream), .init(queue.route.text), "\(queue.waiting)", "\(queue.refused)",
+                    .init(ForPeople.bytes(queue.bytes)),
                     .init(queue.oldestSeconds.map(ForPeople.seconds) ?? "–"), .init("\(dropped)", dropped > 0 ? .warning : nil),
                 ]
             })

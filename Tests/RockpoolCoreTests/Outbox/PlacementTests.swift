@@ -112,7 +112,9 @@ import Testing
 
     @Test func aRouteSaysWhatKeepsItsOrder() {
         let send = "/rooms/1/send/m.room.message/"
-        #expect(place(.put, send + "a", order: .sender, principal: "ann").lane == place(.put, send + "b", order: .sender, principal: "ann").lane)
+        #expect(
+            place(.put, send + "a", order: .sender, principal: "ann").lane == place(.put, send + "b", order: .sender, principal: "ann").lane
+        )
         #expect(place(.put, send + "a", order: .sender, principal: "ann").lane == "api @ ann")
         #expect(place(.put, send + "a", order: .sender, sender: "@10.0.0.1").lane == "api @ @10.0.0.1")
         #expect(place(.put, send + "a", order: .sender, principal: "ann").entity == send + "a")

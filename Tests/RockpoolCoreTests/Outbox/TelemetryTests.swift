@@ -17,7 +17,8 @@ import Testing
     }
 
     @Test func theLanesOfARouteSortByTheirNumbers() {
-        #expect(lane(9) < lane(10) && lane(10) < lane(1_700_000_000_000_000) && lane(0) < lane(.max) && lane(.max).hasSuffix("\(Int64.max)"))
+        #expect(
+            lane(9) < lane(10) && lane(10) < lane(1_700_000_000_000_000) && lane(0) < lane(.max) && lane(.max).hasSuffix("\(Int64.max)"))
         #expect(Lane.telemetryQueue(of: lane(7)) == Lane.telemetryQueue(upstream: "api", route: "POST /v1/*"))
         #expect(Lane.route(ofQueue: Lane.telemetryQueue(of: lane(7)), upstream: "api") == "POST /v1/*")
         #expect(Lane.isTelemetry(lane(1), upstream: "api") && !Lane.isTelemetry(lane(1), upstream: "ap"))
@@ -26,7 +27,8 @@ import Testing
 
     @Test func oneWaitsForNoneAndIsRepeatedWithoutALook() {
         let context = ReplayContext(idempotency: IdempotencySettings())
-        var order = ReplayOrder([summary(1), summary(2, state: .inflight), summary(3, state: .dead)], context: { _ in context }, now: start)
+        var order = ReplayOrder(
+            [summary(1), summary(2, state: .inflight), summary(3, state: .dead)], context: { _ in context }, now: start)
         #expect(order.blocker(of: summary(4)) == nil)
         let lost = summary(5, state: .uncertain)
         #expect(OperationMachine.settle(lost, context: context, now: start)?.state == .pending)
