@@ -253,7 +253,7 @@ package final class Engine: Sendable {
                 let isReachable = if case .no = permission { false } else { true }
                 keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
             case .git: keyingBody = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
-            case .standard, .s3, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            case .standard, .s3, .telemetry, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
             }
             if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
                 // It is neither answered from the store nor stored.

@@ -50,6 +50,8 @@ package struct RoutePlan: Hashable, Sendable {
     package var success: SuccessRule? { route?.success ?? entity?.resource?.success }
     /// True for a write: the method is not safe (RFC 9110 §9.2.1), and no route declares it a search cached by its body.
     package var isWrite: Bool
+    /// True for a write of a telemetry route: it waits in a queue of its own, and has no effect on anything that is read.
+    package var isTelemetry: Bool { isWrite && route?.kind == .telemetry && upstream != nil }
 
     /// The plan of an undeclared host under default settings, unless arguments override it.
     package init(

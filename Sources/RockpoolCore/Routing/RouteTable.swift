@@ -67,8 +67,10 @@ package struct RouteTable: Sendable {
             && git?.asksByBody != false
             && QueueObstacle.of(request)?.isFinal != true
         let isWrite = !request.method.isSafe && (isWrite || !asks)
+        let isTelemetry = isWrite && route?.kind == .telemetry
+        let entity = isTelemetry ? nil : declared.entity(request, path: path.plain, isWrite: isWrite)
         return RoutePlan(
-            upstream: declared.upstream, route: route, entity: declared.entity(request, path: path.plain, isWrite: isWrite),
+            upstream: declared.upstream, route: route, entity: entity,
             category: route?.category.flatMap { categories[$0] },
             strategy: isLogout ? .networkOnly : route?.strategy ?? git?.strategy ?? .cacheFirst,
             policy: git == nil ? declared.upstream.policy : .offlineFirst,
@@ -120,6 +122,7 @@ package struct RouteTable: Sendable {
         case _ where route?.read == true || route?.kind == .git: false
         case .never: false
         case .always: QueueObstacle.of(request)?.isFinal != true
+        case .allowed where route?.kind == .telemetry: QueueObstacle.of(request)?.isFinal != true
         case .allowed, nil: methods.contains(request.method.rawValue) && (route?.kind == .graphql || QueueObstacle.of(request) == nil)
         }
     }

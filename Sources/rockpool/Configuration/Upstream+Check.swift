@@ -76,6 +76,15 @@ extension Route {
         if read, kind != .standard {
             found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
         }
+        if kind == .telemetry, queue == .never { found.append(Contradiction("\(key).queue", "kind: telemetry queues its writes")) }
+        if kind == .telemetry, order != nil {
+            found.append(Contradiction("\(key).order", "kind: telemetry keeps no order; to keep one, queue: always without the kind"))
+        }
+        if kind != .telemetry {
+            for (name, isSet) in [("keep", keep != nil), ("limit", limit != nil)] where isSet {
+                found.append(Contradiction("\(key).\(name)", "is of kind: telemetry alone"))
+            }
+        }
         if offlineResponse != nil, offlineResponse != .accepted, kind == .s3 {
             found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))
         }
