@@ -89,6 +89,7 @@ extension Resource {
         .value("items", field: \.items, as: .pointer),
         .value("element", field: \.element, as: .pointer),
         .value("envelope", field: \.envelope, as: .pointer),
+        .value("content", field: \.content, as: .pointer),
         .value("id", field: \.id, as: .pointer),
         .value("version", field: \.version, as: .version),
         .optional("updated_at", field: \.updatedAt, as: .pointer),
