@@ -61,7 +61,7 @@ package struct Route: Hashable, Sendable {
     package enum Store: String, CaseIterable, Sendable, Codable { case standard, always, never }
     package enum Cache: String, CaseIterable, Sendable, Codable { case standard, body }
     /// The protocol that its requests speak.
-    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3, git, telemetry }
+    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3, git, oci, telemetry }
 
     /// `METHOD pattern` or `pattern`; `*` is one segment, `**` any number.
     package var match: String
@@ -124,7 +124,7 @@ package struct Route: Hashable, Sendable {
     /// True if the body of a request is part of the cache key.
     package var isKeyedByBody: Bool { cache == .body || read }
     /// True if the body of a request decides whether it is a read, and is part of the cache key.
-    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql || kind == .git }
+    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql || kind == .git || kind == .oci }
 
     /// True if the route forbids to store or to queue, or ends sessions: such a route also concerns other spellings of its paths
     /// (docs/reference/configuration.md#spellings).

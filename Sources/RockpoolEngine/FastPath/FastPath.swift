@@ -154,7 +154,7 @@ package final class FastPath: Sendable {
         let rule = plan.upstream?.identity ?? .auto
         let identity = credentials.identity(of: received, rule: rule)
         // No two signatures are equal, so such a request is not repeated.
-        guard !plan.isWrite, plan.route?.logout != true, identity.signature.isEmpty, !identity.isFormer,
+        guard !plan.isWrite, plan.route?.logout != true, plan.route?.kind != .oci, identity.signature.isEmpty, !identity.isFormer,
             !received.fields.contains(.origin)
         else { return }
         var request = received.unconditional

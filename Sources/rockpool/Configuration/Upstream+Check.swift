@@ -60,12 +60,13 @@ extension Route {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
         if read, queue == .always { found.append(Contradiction("\(key).queue", "a request that reads is never queued")) }
-        if kind == .git {
+        if kind == .git || kind == .oci {
+            let name = "kind: \(kind.rawValue)"
             if match.patternMethod != nil {
-                found.append(Contradiction("\(key).kind", "kind: git needs every method of the repository: leave the method out of match"))
+                found.append(Contradiction("\(key).kind", "\(name) needs every method of the repository: leave the method out of match"))
             }
-            if queue == .always { found.append(Contradiction("\(key).queue", "kind: git queues nothing")) }
-            if cache == .body { found.append(Contradiction("\(key).cache", "kind: git decides itself which requests read")) }
+            if queue == .always { found.append(Contradiction("\(key).queue", "\(name) queues nothing")) }
+            if cache == .body { found.append(Contradiction("\(key).cache", "\(name) decides itself which requests read")) }
         } else if isReadByBody, let method = match.patternMethod,
             !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
         {
