@@ -21,9 +21,10 @@ import Testing
         var replies: [Int: (status: Int, body: String, head: MessageHead)] = [:]
         for number in numbers {
             let body = #"{"n":\#(number),"p":"\#(String(repeating: "x", count: padding))"}"#
-            let head = "POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+            let head = "POST /v1/traces HTTP/1.1\r\nHost: \(world.server.gateway)\r\nContent-Type: \(type)\r\n"
+            let length = "Content-Length: \(body.utf8.count)\r\n\r\n"
             do {
-                try await connection.send(head + body)
+                try await connection.send(head + length + body)
                 let (answer, text) = try await connection.response()
                 replies[number] = (answer.status, text, answer)
             } catch { break }

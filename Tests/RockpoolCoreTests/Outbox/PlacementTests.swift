@@ -51,8 +51,8 @@ import Testing
         Case(method: .delete, target: "/lists", entity: "/lists", collection: "/lists", id: nil, lane: "/lists"),
         Case(method: .put, target: "/notes/ann/3", entity: "/u/ann/notes/3", collection: "/u/ann/notes", id: "3", lane: "/u/ann/notes/3"),
         Case(method: .put, target: "/one/3", entity: "/all/3", collection: "/all", id: "3", lane: "/all/3"),
-        // The item's path does not determine the collection.
-        Case(method: .put, target: "/things/3", entity: "/things/3", collection: nil, id: "3", lane: "/things/3"),
+        // The item's path does not tell its list: what all such lists share is the collection.
+        Case(method: .put, target: "/things/3", entity: "/things/3", collection: "/things", id: "3", lane: "/things/3"),
         Case(method: .put, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
         // One path is one lane, whatever the method.
         Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
