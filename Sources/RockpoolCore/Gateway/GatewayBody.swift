@@ -2,9 +2,7 @@
 
 /// The kinds of bodies that a gateway may change.
 package enum BodyRewriting: String, CaseIterable, Sendable, Codable {
-    /// Values of JSON that are a URL of the origin.
-    case links
-    /// Strings of JSON that begin with the origin's URL.
+    /// URLs in strings of JSON.
     case jsonURLs = "json-urls"
 }
 

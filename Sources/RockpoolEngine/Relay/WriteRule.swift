@@ -9,7 +9,7 @@ import Synchronization
 final class WriteRule: Sendable {
     /// What the pipeline has made of one of them.
     let passed: PassedWrite
-    let basis: RelayBasis
+    private let basis: RelayBasis
     /// Of a write without its body.
     private let fingerprint: WriteFingerprint
     /// The head as it is sent: the lines up to the other fields, and those, without the operation's key and the length.
@@ -31,8 +31,8 @@ final class WriteRule: Sendable {
     ///   - places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
     ///   - near: what an answer makes older than a write nearby.
     init?(
-        _ passed: PassedWrite, as plain: PlainWriteCopy, trace: Trace, gateway: GatewayAddress?, places: [String]?, near: [String],
-        validity: RelayValidity, now: Timestamp
+        _ passed: PassedWrite, as plain: PlainWriteCopy, trace: Trace, places: [String]?, near: [String], validity: RelayValidity,
+        now: Timestamp
     ) {
         var request = passed.request
         request.head = passed.unkeyed
@@ -45,7 +45,7 @@ final class WriteRule: Sendable {
         else { return nil }
         (self.passed, self.places, self.near, self.lines) = (passed, places, near, lines)
         names = PlainLineNames(of: plain.write.lines, in: bytes)
-        basis = RelayBasis(request, plan: passed.plan, trace: trace, gateway: gateway)
+        basis = RelayBasis(request, plan: passed.plan, trace: trace)
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         start = Array("\(request.head.method.rawValue) \(request.head.target)".utf8) + request.head.startOfFields

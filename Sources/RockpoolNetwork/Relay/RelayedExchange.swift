@@ -33,9 +33,6 @@ final class RelayedExchange {
         case ended
     }
 
-    /// The largest body in bytes that is waited for, to look whether it names the origin.
-    private static let lookLimit = Int.kib(64)
-
     let relay: Relay
     private let connection: RelayConnection
     private weak var client: (any RelayClient)?
@@ -188,11 +185,6 @@ final class RelayedExchange {
         for template in templates {
             switch template.compare(pending.readableBytesUInt8Span) {
             case .matches(let match):
-                switch look(at: match, of: template) {
-                case .plain: break
-                case .incomplete: return
-                case .differs: return parse()
-                }
                 if let write = relay.write { return note(write, by: match, of: template) }
                 return isKept(match, of: template) ? begin(match, of: template) : parse()
             case .incomplete: isIncomplete = true
@@ -200,18 +192,6 @@ final class RelayedExchange {
             }
         }
         if !isIncomplete || pending.readableBytes > Int(ResponseHeads.headLimit.bytes) { parse() }
-    }
-
-    /// What a body is to the clients of a gateway.
-    private enum Look { case plain, incomplete, differs }
-
-    /// Looks for links of the origin in a body of JSON that has come with its head, or comes soon. The pipeline takes any that may have some.
-    private func look(at match: RelayTemplate.Match, of template: RelayTemplate) -> Look {
-        guard relay.basis.looksAtBodies, template.mayHaveLinks, !template.isBodiless else { return .plain }
-        guard let length = match.length, length <= Int64(Self.lookLimit), !template.isCoded else { return .differs }
-        guard pending.readableBytes >= match.headLength + Int(length) else { return relay.write == nil ? .incomplete : .differs }
-        let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length))
-        return body.map(relay.basis.names) == true ? .differs : .plain
     }
 
     /// Ends the fetch of a read, or starts to store its response. False if the read pipeline has to.

@@ -14,11 +14,8 @@ package enum StoragePartition: Hashable, Sendable {
     /// separate from the shared partition, whose entries would become readable by every client after a configuration change.
     package static let single = StoragePartition.identity("single")
 
-    /// Holds what registries keep for all whom they let in, and whom they have let in. It is read only for a client that was let in.
-    package static let registry = StoragePartition.identity("registry")
-
     /// Partitions that can be filled without a credential.
-    package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single, .registry]
+    package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single]
 
     /// The name in a cache key; empty for the shared one.
     package var name: String {

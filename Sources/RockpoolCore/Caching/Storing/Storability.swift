@@ -86,7 +86,6 @@ extension Storability {
         let directives = validity.directives
         let isChallenge = KeptChallenge.isOne(response, to: request, policy: context.policy, identity: context.identity)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
-        if context.keeping == .contentInOwnPartition, status != 200, status != 206 { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         switch RepositoryExchange.part(response) {
         case nil: break
@@ -133,7 +132,7 @@ extension Storability {
         let hasCredentials = context.identity != nil || request.fields.contains(.authorization)
         let isForGet = context.keepsForGet(request)
         let obstacle =
-            (context.keeping != .byResponse || isForRequesterOnly(response, validity: validity) ? .credentials : nil)
+            (isForRequesterOnly(response, validity: validity) ? .credentials : nil)
             ?? obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
             ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, fields: response.fields) ? .deceptivePath : nil)
         guard let obstacle else {
