@@ -16,6 +16,9 @@ final class WriteRule: Sendable {
     private let start: [UInt8]
     private let lines: OutboundLines
     private let names: PlainLineNames
+    /// The heads of the write that the pipeline has shown: before fields are added for its upstream, as its operation has it, and as the pipeline
+    /// works with it.
+    private let (unaddressed, recorded, handled): (ExampleHead, ExampleHead, ExampleHead)
     /// The names of fields that the configuration makes decisions depend on.
     private let configured: [[UInt8]]
     /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
@@ -45,6 +48,10 @@ final class WriteRule: Sendable {
         else { return nil }
         (self.passed, self.places, self.near, self.lines) = (passed, places, near, lines)
         names = PlainLineNames(of: plain.write.lines, in: bytes)
+        let example = names.fields(of: plain.write.lines, in: bytes, .read, .free, .credential)
+        unaddressed = ExampleHead(passed.head, of: example)
+        recorded = ExampleHead(passed.operation.request, of: example)
+        handled = ExampleHead(passed.received, of: example)
         basis = RelayBasis(request, plan: passed.plan, trace: trace)
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
@@ -92,9 +99,11 @@ final class WriteRule: Sendable {
             defer { learned.usedAt = now }
             return (learned.templates.all, learned.usedAt)
         }
-        let own = names.fields(of: write.lines, in: bytes, .read, .free, .credential)
-        var received = ReceivedWrite(operation: passed.operation, head: passed.head.with(own), body: .bytes(body), mustWait: false)
-        received.operation.request = passed.operation.request.with(own)
+        let own = names.fields(of: write.lines, in: bytes, .free)
+        let head = handled.with(own, in: write.lines)
+        var received = ReceivedWrite(
+            operation: passed.operation, head: unaddressed.with(own, in: write.lines), body: .bytes(body), mustWait: false)
+        received.operation.request = recorded.with(own, in: write.lines)
         received.operation.viewer = Viewer.Program(address: address, userAgent: (received.head.fields[.userAgent] ?? "").utf8)
         if passed.operation.principal == nil { received.operation.request.fields[.rockpoolClient] = address.isEmpty ? nil : address }
         received.operation.id = UUIDv7.make(at: now)
@@ -103,7 +112,7 @@ final class WriteRule: Sendable {
         received.operation.body = .inline(content)
         received.operation.fingerprint = fingerprint.of(content)
         let relayed = RelayedWrite(
-            received, of: passed.received.with(own), body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
+            received, of: head, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
             basis: basis, madeAt: now, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body), templates: templates,
             identity: passed.identity, first: nil, write: relayed)
@@ -123,22 +132,35 @@ final class WriteRule: Sendable {
     }
 }
 
-extension RequestHead {
-    /// The head of a request with these field lines, of which this one is an example: what no decision depends on is taken from them, all else
-    /// from the example, in the order of the lines.
-    fileprivate func with(_ lines: [HTTPField]) -> RequestHead {
-        var head = self
-        var rest = fields.filter { $0.name.plainKind != .free }[...]
-        head.fields = [:]
-        for line in lines {
-            if line.name.plainKind == .free {
-                head.fields.append(line)
-            } else if let place = rest.firstIndex(where: { $0.name == line.name }) {
-                for field in rest[...place] { head.fields.append(field) }
-                rest = rest[(place + 1)...]
-            }
+/// The head of one write of a shape. What decisions look at is the same in each of them, what no decision depends on is each one's own.
+private struct ExampleHead {
+    /// Without its fields.
+    private let start: RequestHead
+    /// The fields in the place of each line that decisions look at, with those that were added before it.
+    private let read: [[HTTPField]]
+    private let after: [HTTPField]
+
+    /// - Parameter lines: the fields of the lines that the head was made of.
+    init(_ head: RequestHead, of lines: [HTTPField]) {
+        start = RequestHead(method: head.method, origin: head.origin, target: head.target, fields: [:])
+        var rest = head.fields.filter { $0.name.plainKind != .free }[...]
+        read = lines.filter { $0.name.plainKind != .free }.map { line in
+            guard let place = rest.firstIndex(where: { $0.name == line.name }) else { return [] }
+            defer { rest = rest[(place + 1)...] }
+            return Array(rest[...place])
         }
-        for field in rest { head.fields.append(field) }
+        after = Array(rest)
+    }
+
+    /// The head of a write with these lines.
+    /// - Parameter own: the fields of those that no decision depends on, in their order.
+    func with(_ own: [HTTPField], in lines: PlainLines) -> RequestHead {
+        var (head, own, read) = (start, own[...], read[...])
+        for index in 0..<lines.count {
+            let fields = lines.kind(at: index) == .free ? own.popFirst().map { [$0] } : read.popFirst()
+            for field in fields ?? [] { head.fields.append(field) }
+        }
+        for field in after { head.fields.append(field) }
         return head
     }
 }
