@@ -262,10 +262,11 @@ extension CacheStore {
     }
 
     /// Stores a body that is at hand under a key, in place of the variant it supersedes.
+    /// - Parameter mayLinger: as of `commit`.
     /// - Returns: false if there is no space, or nothing may be written now.
     /// - Throws: as `commit`.
     package func replace(
-        _ key: CacheKey, by response: StoredResponse, body: ByteBuffer, category: CacheCategory
+        _ key: CacheKey, by response: StoredResponse, body: ByteBuffer, category: CacheCategory, mayLinger: Bool = false
     ) async throws -> Bool {
         let length = Int64(body.readableBytes)
         // The first moments after an unclean stop belong to the sweep, and no copy can be fetched in the place of this one.
@@ -273,7 +274,7 @@ extension CacheStore {
         guard let writer = await beginWrite(expectedLength: length, category: category, for: key),
             try await writer.append(body)
         else { return false }
-        _ = try await commit(writer, key: key, response: response)
+        _ = try await commit(writer, key: key, response: response, mayLinger: mayLinger)
         return true
     }
 }

@@ -22,10 +22,8 @@ struct PresignedReads: Sendable {
             head: ResponseHead(status: 204), requestTime: sentAt, responseTime: now(), category: category.name)
         Task {
             do {
-                guard try await cache.lookup([key]).isEmpty,
-                    let writer = await cache.beginWrite(expectedLength: 0, category: category, for: key)
-                else { return }
-                _ = try await cache.commit(writer, key: key, response: response, mayLinger: true)
+                guard try await cache.lookup([key]).isEmpty else { return }
+                _ = try await cache.replace(key, by: response, body: ByteBuffer(), category: category, mayLinger: true)
             } catch {
                 logger.failed("an accepted signature is not kept", error: error)
             }

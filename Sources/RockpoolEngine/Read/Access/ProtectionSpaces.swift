@@ -32,8 +32,7 @@ struct ProtectionSpaces: Sendable {
             do {
                 let known = try await cache.lookup([key]).first
                 guard known.map({ moment - $0.response.responseTime > Self.renewedAfter }) ?? true else { return }
-                guard let writer = await cache.beginWrite(expectedLength: 0, category: category, for: key) else { return }
-                _ = try await cache.commit(writer, key: key, response: response, mayLinger: true)
+                _ = try await cache.replace(key, by: response, body: ByteBuffer(), category: category, mayLinger: true)
             } catch {
                 logger.failed("a challenge is not kept", error: error)
             }
