@@ -19,14 +19,16 @@ package struct Viewer: Hashable, Sendable {
         /// - Parameters:
         ///   - address: without the port, which each connection has anew. All of this machine's own addresses are one.
         ///   - userAgent: the bytes of the field's value.
-        package init?(address: String, userAgent: some Collection<UInt8>) {
+        package init?(address: String, userAgent: Span<UInt8>) {
             guard !address.isEmpty || !userAgent.isEmpty else { return nil }
             let place = address.hasPrefix("::ffff:") ? address.dropFirst(7) : address[...]
             var hash = FNV1a()
             hash.add((place == "::1" || place.hasPrefix("127.") ? "localhost" : place).utf8)
             hash.add(0xFF)
-            hash.add(userAgent)
+            for index in userAgent.indices { hash.add(userAgent[index]) }
             number = Int64(bitPattern: hash.value)
         }
+
+        package init?(address: String, userAgent: String) { self.init(address: address, userAgent: userAgent.utf8Span.span) }
     }
 }

@@ -108,11 +108,9 @@ package final class FastPath: Sendable {
         _ message: HotMessage, of reader: HotReader, to request: FastPathRequest, in bytes: ByteBuffer, from address: String
     ) {
         guard let note = message.note, let shown = reader.shown else { return }
-        let place = request.value(of: Self.userAgent, in: bytes.readableBytesUInt8Span) ?? 0..<0
-        let start = bytes.readerIndex
-        let agent = bytes.readableBytesView[start + place.lowerBound..<start + place.upperBound]
-        let program = Viewer.Program(address: address, userAgent: agent)
-        sight.note(shown, at: note.url, to: program)
+        let received = bytes.readableBytesUInt8Span
+        let agent = request.value(of: Self.userAgent, in: received) ?? 0..<0
+        sight.note(shown, at: note.url, to: Viewer.Program(address: address, userAgent: received.extracting(agent)))
     }
 
     private static let userAgent = Array("user-agent".utf8)

@@ -107,7 +107,7 @@ extension RoutePlan {
 extension RequestContext {
     /// Who asks.
     var viewer: Viewer {
-        let program = Viewer.Program(address: exchange.clientAddress, userAgent: (original.fields[.userAgent] ?? "").utf8)
+        let program = Viewer.Program(address: exchange.clientAddress, userAgent: original.fields[.userAgent] ?? "")
         return Viewer(partition: identity.partition, program: program)
     }
 }

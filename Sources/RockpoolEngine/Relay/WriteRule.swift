@@ -104,7 +104,7 @@ final class WriteRule: Sendable {
         var received = ReceivedWrite(
             operation: passed.operation, head: unaddressed.with(own, in: write.lines), body: .bytes(body), mustWait: false)
         received.operation.request = recorded.with(own, in: write.lines)
-        received.operation.viewer = Viewer.Program(address: address, userAgent: (received.head.fields[.userAgent] ?? "").utf8)
+        received.operation.viewer = Viewer.Program(address: address, userAgent: received.head.fields[.userAgent] ?? "")
         if passed.operation.principal == nil { received.operation.request.fields[.rockpoolClient] = address.isEmpty ? nil : address }
         received.operation.id = UUIDv7.make(at: now)
         received.operation.idempotencyKey = UUIDv7.make(at: now)

@@ -138,13 +138,13 @@ import Testing
     }
 
     private static let programs = ["till", "tablet"].map { name in
-        Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.1", userAgent: name.utf8))
+        Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.1", userAgent: name))
     }
 
     /// A site's devices often share one credential: what one was shown, and what it wrote, is its own.
     @Test func programsOfOneCredentialAreToldApart() {
         let (till, tablet) = (Self.programs[0], Self.programs[1])
-        let unknown = Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.2", userAgent: "till".utf8))
+        let unknown = Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.2", userAgent: "till"))
         var sight = Sight()
         sight.note(shown("\"1\""), at: Self.item, to: till, asked: 1)
         sight.note(shown("\"1\""), at: Self.item, to: tablet, asked: 2)
@@ -172,10 +172,10 @@ import Testing
         ("127.0.0.1", "::1", true), ("10.0.0.1", "::ffff:10.0.0.1", true), ("10.0.0.1", "10.0.0.2", false), ("", "10.0.0.2", false),
     ])
     func aProgramIsToldByItsAddress(one: String, other: String, isSame: Bool) {
-        let programs = [one, other].map { Viewer.Program(address: $0, userAgent: "curl/8".utf8) }
+        let programs = [one, other].map { Viewer.Program(address: $0, userAgent: "curl/8") }
         #expect((programs[0] == programs[1]) == isSame)
-        #expect(Viewer.Program(address: "", userAgent: "".utf8) == nil)
-        #expect(Viewer.Program(address: one, userAgent: "curl/9".utf8) != programs[0])
+        #expect(Viewer.Program(address: "", userAgent: "") == nil)
+        #expect(Viewer.Program(address: one, userAgent: "curl/9") != programs[0])
     }
 
     /// A reply is noted when it begins, and once more with its content: both count.

@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct SightLogTests {
     private static let item = "https://a.test/notes/1"
-    private static let till = Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.1", userAgent: "till".utf8))
+    private static let till = Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.1", userAgent: "till"))
 
     let scratch: Scratch
 
