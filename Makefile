@@ -5,7 +5,7 @@ SWIFT ?= swift
 SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev libexpat1-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
-CLIENTS := curl wget aria2 git openssl nginx-light haproxy python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl postgresql \
+CLIENTS := curl wget skopeo docker-registry aria2 git openssl nginx-light haproxy python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl postgresql \
 	restic zsync cups-client newsboat influxdb influxdb-client transmission-daemon transmission-cli prometheus python3-mwclient
 LINTERS := python3 python3-pip
 # For packages, and for their tests.

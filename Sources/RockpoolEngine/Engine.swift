@@ -58,6 +58,7 @@ package final class Engine: Sendable {
     let crossOrigin: CrossOriginReplies
     let gateways: GatewayReplies
     private let git: GitReplies
+    private let registries: Registries
     private let purges: PurgeRequests
     private let setup: SetupSite
     let accessLog: (@Sendable (String) -> Void)?
@@ -128,6 +129,7 @@ package final class Engine: Sendable {
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         git = GitReplies(cache: cache, lookup: reads.lookup, active: active, logger: logger)
+        registries = Registries(cache: cache, data: data, reads: reads, active: active, logger: logger, now: now)
         (gateways, setup) = (GatewayReplies(cache: cache, active: active), SetupSite(active: active))
         purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
@@ -253,7 +255,8 @@ package final class Engine: Sendable {
                 let isReachable = if case .no = permission { false } else { true }
                 keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
             case .git: keyingBody = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
-            case .standard, .s3, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            case .oci: keyingBody = try await Registries.route(&exchange, plan: plan)
+            case .standard, .s3, .telemetry, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
             }
             if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
                 // It is neither answered from the store nor stored.
@@ -277,12 +280,15 @@ package final class Engine: Sendable {
         if plan.route?.kind == .git { await git.keepReferences(for: context) }
         var reply =
             switch (plan.isWrite, exchange.isFromGateway) {
+            case (true, _) where plan.route?.kind == .oci: await registries.write(&context, by: writes)
             case (true, _): await writes.write(&context)
+            case (false, _) where plan.route?.kind == .oci: await registries.read(&context)
             // What it keeps must not contain this gateway's queued writes.
             case (false, true): await reads.readServerState(&context)
             case (false, false): await ownWrites.read(&context)
             }
         if plan.route?.kind == .git { await git.complete(&reply, to: &context) }
+        if plan.route?.kind == .oci { registries.complete(&reply, to: context) }
         if plan.showsState { await sight.note(&reply, to: context, asked: asked, from: cache) }
         // A read of such a route is never answered from the cache, so the answer is the upstream's.
         if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {

@@ -56,6 +56,8 @@ import Testing
             Route(match: "/v1/images/**"),
             Route(match: "POST /v1/logout", queue: .never),
             Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
+            Route(match: "POST /v1/traces", kind: .telemetry),
+            Route(match: "PUT /rooms/*/send/**"),
             Route(match: "/pool.git/**", kind: .git),
             Route(match: "POST /api", kind: .graphql),
             Route(match: "/v1/events/**"),
@@ -70,9 +72,11 @@ import Testing
         expected.routes[9].ttl = ttl
         expected.routes[10].onAbort = .bounds(AbortBounds())
         expected.routes[11].logout = true
-        expected.routes[14].offlineResponse = .optimistic
-        expected.routes[15].timeouts = RouteTimeouts(firstByte: .seconds(60))
-        expected.routes[16].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
+        (expected.routes[13].keep, expected.routes[13].limit) = (.hours(24), .mb(50))
+        expected.routes[14].order = .sender
+        expected.routes[16].offlineResponse = .optimistic
+        expected.routes[17].timeouts = RouteTimeouts(firstByte: .seconds(60))
+        expected.routes[18].offlineResponse = .fixed(FixedReply(type: "text/html", body: "ok"))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",

@@ -117,11 +117,23 @@ struct StatsDocument: Sendable {
         let (soon, first) = try await data.announcedPurges(active.retention, now: now())
         members.append(("purgeSoon", .integer(soon)))
         members.append(("nextPurgeAt", .time(first)))
+        members.append(("telemetry", .array(try await data.telemetryQueues(of: active.routes).map(telemetry))))
         return .object(JSONObject(members))
     }
 }
 
 extension StatsDocument {
+    /// One telemetry route's queue.
+    private func telemetry(_ queue: TelemetryQueue) -> JSONValue {
+        [
+            "upstream": .string(queue.upstream), "route": .string(queue.route), "waiting": .integer(queue.waiting),
+            "refused": .integer(queue.refused), "bytes": .integer(queue.bytes),
+            "oldestSeconds": queue.oldest.map { .integer((now() - $0).seconds) } ?? .null,
+            "dropped": .object(
+                JSONObject(TelemetryQueue.Limit.allCases.map { ($0.rawValue, .integer(queue.dropped[$0, default: 0])) })),
+        ]
+    }
+
     static func byCategory(of usage: CacheUsage) -> JSONValue {
         let rows = usage.byCategory.sorted { $0.key < $1.key }.map { name, usage in
             (

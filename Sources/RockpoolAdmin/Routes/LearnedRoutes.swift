@@ -49,7 +49,8 @@ struct LearnedRoutes {
     private static func document(_ resource: Resource) -> JSONValue {
         [
             "collection": .string(resource.collection), "item": .optional(resource.item), "items": .string(resource.items),
-            "element": .string(resource.element), "envelope": .string(resource.envelope), "id": .string(resource.id),
+            "element": .string(resource.element), "envelope": .string(resource.envelope),
+            "content": .string(resource.content), "id": .string(resource.id),
             "version": .string(resource.version), "updatedAt": .optional(resource.updatedAt),
             "profile": .optional(resource.profile?.rawValue), "creates": .bool(resource.learned?.isCreating == true),
         ]

@@ -114,6 +114,21 @@ struct MetricsRoute {
             samples: byUpstream.flatMap { upstream, counts -> [(MetricsText.Labels, Int)] in
                 open.map { (["upstream": upstream, "state": $0.rawValue], counts[$0, default: 0]) }
             })
+        let queues = try await data.telemetryQueues(of: active.routes)
+        func labels(_ queue: TelemetryQueue) -> MetricsText.Labels { ["upstream": queue.upstream, "route": queue.route] }
+        metrics.add(
+            "rockpool_telemetry_waiting", kind: .gauge, help: "Writes that wait on a telemetry route, by upstream and route.",
+            samples: queues.map { (labels($0), $0.waiting) })
+        metrics.add(
+            "rockpool_telemetry_bytes", kind: .gauge, help: "Bytes that count against the limit of a telemetry route.",
+            samples: queues.map { (labels($0), $0.bytes) })
+        metrics.add(
+            "rockpool_telemetry_dropped_total", kind: .counter, help: "Writes dropped at a limit of their telemetry route: age or bytes.",
+            samples: queues.flatMap { queue in
+                TelemetryQueue.Limit.allCases.map { limit -> (MetricsText.Labels, Int) in
+                    (["upstream": queue.upstream, "route": queue.route, "limit": limit.rawValue], queue.dropped[limit, default: 0])
+                }
+            })
         let data = self.data.usage()
         metrics.add("rockpool_data_bytes", kind: .gauge, help: "Size of state_dir, as du counts it.", value: data.usedBytes)
         metrics.add("rockpool_data_limit_bytes", kind: .gauge, help: "Limit of state_dir.", value: data.limitBytes)

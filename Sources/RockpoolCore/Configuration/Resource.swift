@@ -22,6 +22,8 @@ package struct Resource: Hashable, Sendable {
     /// The object within an element of the collection's array.
     package var element = ""
     package var envelope: String
+    /// The object within an item's object that writes may carry alone: `/data` of `{"id": 7, "data": {…}}`.
+    package var content = ""
     package var id: String
     /// `etag` or a JSON Pointer.
     package var version: String

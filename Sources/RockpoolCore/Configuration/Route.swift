@@ -31,6 +31,28 @@ package struct FixedReply: Hashable, Sendable {
     package init(status: Int = 200, type: String? = nil, body: String = "") { (self.status, self.type, self.body) = (status, type, body) }
 }
 
+/// The bounds of what waits on a telemetry route: past either, the oldest writes are dropped and counted (docs/outbox.md#telemetry).
+package struct TelemetrySettings: Hashable, Sendable {
+    package var keep = TimeSpan.hours(24)
+    package var limit = ByteCount.mb(50)
+
+    package init(keep: TimeSpan = .hours(24), limit: ByteCount = .mb(50)) { (self.keep, self.limit) = (keep, limit) }
+}
+
+/// What the writes of a route keep their order with.
+package enum RouteOrder: String, CaseIterable, Sendable, Codable {
+    /// Those to the same entity; a POST to an undeclared path, with those of its client to that path.
+    case entity
+    /// Those to the same path, whatever resources are declared.
+    case path
+    /// Those of the same sender: the principal; without a credential, the address.
+    case sender
+    /// All of the upstream.
+    case upstream
+
+    package init(_ order: LaneOrder) { self = order == .global ? .upstream : .entity }
+}
+
 /// A rule for some requests of an upstream; the first match applies.
 package struct Route: Hashable, Sendable {
     package enum Queue: String, CaseIterable, Sendable, Codable { case allowed, never, always }
@@ -39,7 +61,7 @@ package struct Route: Hashable, Sendable {
     package enum Store: String, CaseIterable, Sendable, Codable { case standard, always, never }
     package enum Cache: String, CaseIterable, Sendable, Codable { case standard, body }
     /// The protocol that its requests speak.
-    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3, git }
+    package enum Kind: String, CaseIterable, Sendable, Codable { case standard, graphql, s3, git, oci, telemetry }
 
     /// `METHOD pattern` or `pattern`; `*` is one segment, `**` any number.
     package var match: String
@@ -53,6 +75,12 @@ package struct Route: Hashable, Sendable {
     package var kind: Kind
     /// Of a GraphQL route: the variable that names what a mutation changes. Mutations of one value keep their order.
     package var lane: String?
+    /// Of a telemetry route: the time for which its writes wait; nil: `TelemetrySettings.keep`.
+    package var keep: TimeSpan?
+    /// Of a telemetry route: the most bytes that wait; nil: `TelemetrySettings.limit`.
+    package var limit: ByteCount?
+    /// What its writes keep their order with; nil: as the upstream says.
+    package var order: RouteOrder?
     /// The reply to a queued write; nil: as the upstream answered before, if that answer carried nothing, else 202.
     package var offlineResponse: OfflineResponse?
     /// Time limits of its own, for long polls and streams.
@@ -87,10 +115,16 @@ package struct Route: Hashable, Sendable {
         self.searchVariance = searchVariance
     }
 
+    /// The bounds of what waits on a telemetry route; nil for any other route.
+    package var telemetry: TelemetrySettings? {
+        guard kind == .telemetry else { return nil }
+        return TelemetrySettings(keep: keep ?? TelemetrySettings().keep, limit: limit ?? TelemetrySettings().limit)
+    }
+
     /// True if the body of a request is part of the cache key.
     package var isKeyedByBody: Bool { cache == .body || read }
     /// True if the body of a request decides whether it is a read, and is part of the cache key.
-    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql || kind == .git }
+    package var isReadByBody: Bool { isKeyedByBody || kind == .graphql || kind == .git || kind == .oci }
 
     /// True if the route forbids to store or to queue, or ends sessions: such a route also concerns other spellings of its paths
     /// (docs/reference/configuration.md#spellings).

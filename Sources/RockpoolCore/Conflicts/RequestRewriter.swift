@@ -23,7 +23,7 @@ struct RequestRewriter {
         guard let version = version(of: theirs), request.method != .delete, let sent, sent.object != nil else {
             return resend(request, body: body, over: theirs, carriesVersion: false)
         }
-        var object = shape.unwrapped(sent)
+        var object = shape.object(ofWritten: shape.unwrapped(sent))
         resource.versionPlace?.place(version, in: &object)
         return resend(request, body: enveloped(object), over: theirs, carriesVersion: true)
     }
@@ -43,7 +43,10 @@ struct RequestRewriter {
             return resend(request, body: enveloped(patch), over: state, carriesVersion: version != nil)
         case (.patch, .jsonPatch):
             let root = isEnveloped ? shape.envelope.tokens : []
-            var operations = theirs.operations(to: result, at: JSONPointer(tokens: root))
+            let isPart = isContentAlone
+            guard !isPart || shape.content.get(in: theirs) != nil && shape.content.get(in: result) != nil else { break }
+            var operations = (isPart ? shape.content.get(in: theirs) ?? theirs : theirs)
+                .operations(to: isPart ? shape.content.get(in: result) ?? result : result, at: JSONPointer(tokens: root))
             let version = version(of: state)
             if let version, let place = resource.versionPlace {
                 operations.insert(.test(JSONPointer(tokens: root + place.tokens), equals: version), at: 0)
@@ -137,8 +140,19 @@ struct RequestRewriter {
         return paths.allSatisfy { $0.tokens.starts(with: shape.envelope.tokens) }
     }
 
+    /// True if the client's body is the content of its item alone.
+    private var isContentAlone: Bool {
+        guard !shape.content.tokens.isEmpty, let sent else { return false }
+        guard let operations = sent.array else { return shape.isContentAlone(shape.unwrapped(sent)) }
+        return operations.compactMap { $0["path"]?.string.flatMap { JSONPointer($0) } }
+            .allSatisfy { path in
+                [shape.envelope.tokens + shape.content.tokens, shape.content.tokens].allSatisfy { !path.tokens.starts(with: $0) }
+            }
+    }
+
     private func enveloped(_ object: JSONValue) -> [UInt8] {
-        (isEnveloped ? shape.closed(object, in: sent?.object == nil ? nil : sent) : object).serialized()
+        if isContentAlone, let content = shape.content.get(in: object) { return content.serialized() }
+        return (isEnveloped ? shape.closed(object, in: sent?.object == nil ? nil : sent) : object).serialized()
     }
 
     /// Fields that describe the replaced body.

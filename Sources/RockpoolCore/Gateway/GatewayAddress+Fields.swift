@@ -4,7 +4,9 @@ package import HTTPTypes
 
 extension GatewayAddress {
     /// Fields that may name the origin.
-    private static let naming: [HTTPField.Name] = [.location, .contentLocation, .link, .refresh, .setCookie, .accessControlAllowOrigin]
+    private static let naming: [HTTPField.Name] = [
+        .location, .contentLocation, .link, .refresh, .setCookie, .accessControlAllowOrigin, .wwwAuthenticate,
+    ]
     /// Fields about other ways to the origin, which lead past the gateway or do not apply to its name.
     private static let leadingPast: [HTTPField.Name] = [.altSvc, .strictTransportSecurity]
 
@@ -42,6 +44,7 @@ extension GatewayAddress {
         case .link: link(field.value)
         case .refresh: refresh(field.value)
         case .setCookie: cookie(field.value)
+        case .wwwAuthenticate: realm(field.value)
         case .accessControlAllowOrigin: field.value == origin.url ? root : nil
         default: Self.isURL(field.value) ? translated(field.value) : nil
         }
@@ -56,6 +59,14 @@ extension GatewayAddress {
             rest = rest[rest.index(after: close)...]
         }
         return result + rest
+    }
+
+    /// `Bearer realm="https://…"`, where a client gets a token (https://distribution.github.io/distribution/spec/auth/token).
+    private func realm(_ value: String) -> String? {
+        guard let name = value.firstRange(of: "realm=\""), let end = value[name.upperBound...].firstIndex(of: "\"") else { return nil }
+        let url = String(value[name.upperBound..<end])
+        guard Self.isURL(url), let translated = translated(url) else { return nil }
+        return "\(value[..<name.upperBound])\(translated)\(value[end...])"
     }
 
     /// `5; url=https://…`, the URL in quotes or not.

@@ -46,7 +46,7 @@ package struct GatewayAddress: Hashable, Sendable {
     /// The path at the gateway of one below `basePath`; nil for any other.
     func inside(_ path: String) -> String? { GatewayListener.removing(basePath, from: path) }
 
-    private func isOrigins(_ authority: Substring, scheme: String) -> Bool {
+    func isOrigins(_ authority: Substring, scheme: String) -> Bool {
         let scheme = scheme.isEmpty ? origin.scheme.rawValue : String(scheme.dropLast())
         guard let known = OriginAddress.Scheme(rawValue: scheme),
             let address = HostAndPort(String(authority), defaultPort: known.defaultPort), address.host == origin.host

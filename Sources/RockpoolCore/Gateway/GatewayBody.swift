@@ -2,7 +2,9 @@
 
 /// The kinds of bodies that a gateway may change.
 package enum BodyRewriting: String, CaseIterable, Sendable, Codable {
-    /// URLs in strings of JSON.
+    /// Values of JSON that are a URL of the origin.
+    case links
+    /// Strings of JSON that begin with the origin's URL.
     case jsonURLs = "json-urls"
 }
 

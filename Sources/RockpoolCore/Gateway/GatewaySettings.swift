@@ -14,7 +14,10 @@ package struct GatewaySettings: Hashable, Sendable {
     /// The beginning of paths by which clients select this upstream, removed from requests; nil takes every other path.
     package var path: String?
     /// The bodies in which the origin's URL becomes the gateway's.
-    package var rewriteBodies: [BodyRewriting] = []
+    package var rewriteBodies: [BodyRewriting] = [.links]
+
+    /// How bodies are changed; nil if they are not.
+    package var rewriting: BodyRewriting? { rewriteBodies.contains(.jsonURLs) ? .jsonURLs : rewriteBodies.first }
 
     package init(listen: String) { self.listen = listen }
 }

@@ -50,6 +50,14 @@ struct ItemPlace: Hashable, Sendable {
         return "\(collection[..<dot])/{id}\(collection[dot...])"
     }
 
+    /// True if `list` ends as the path above the item does, with more before its end: `/projects/4/tasks` of `/tasks/9`.
+    func isShallow(in list: String) -> Bool {
+        guard let slash = collection.lastIndex(of: "/"), list.hasPrefix(collection[..<slash] + "/"),
+            list.hasSuffix(collection[slash...])
+        else { return false }
+        return list.pathSegmentCount >= collection.pathSegmentCount + 2
+    }
+
     /// The path of which something is learned, in the spelling that all equivalent ones share; nil for one that is too long, or that could not
     /// be written as a template.
     static func plain(_ path: String) -> String? {
@@ -66,6 +74,8 @@ struct ItemPlace: Hashable, Sendable {
 }
 
 extension String {
+    fileprivate var pathSegmentCount: Int { count { $0 == "/" } }
+
     /// A path without the slash at its end.
     var withoutSlash: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
 }

@@ -43,10 +43,13 @@ extension ResourceLearner {
                 state: .withdrawn, path: path, reason: withdrawal.reason,
                 missing: withdrawal.count < Self.withdrawalLimit ? nil : "nothing more is learned of it; declare it under resources")
         }
-        let unread = unstored.map { path in
-            LearnedReport(
+        // What is below a path of the report is kept with it.
+        let unread = unstored.filter { path in !unstored.contains { path.hasPrefix($0.withoutSlash + "/") && path != $0 } }.map { path in
+            let isAlone = !unstored.contains { $0.hasPrefix(path.withoutSlash + "/") && $0 != path }
+            return LearnedReport(
                 state: .unstored, path: path, reason: "the API says no-store",
-                missing: "the consent to keep it, under routes: { match: \"\(path)\", store: always }")
+                missing: "the consent to keep it, under routes: { match: \"\(isAlone ? path : path.withoutSlash + "/**")\", store: always }"
+            )
         }
         return used + seen + gone + unread
     }

@@ -35,6 +35,8 @@ struct LearnedResources: Sendable {
 
     private mutating func add(_ shape: LearnedShape) {
         let wide = widened(shape)
+        // What is above the list is not known yet: an item's path would tell nothing.
+        if shape.isShallow, !wide.isShallow { return }
         if let same = entries.firstIndex(where: { $0.resource.collection.withoutSlash == wide.collection.withoutSlash }) {
             guard entries[same].resource.isLike(wide) else { return insert(shape.resource, of: shape) }
             var resource = entries[same].resource
@@ -60,14 +62,17 @@ struct LearnedResources: Sendable {
             let (above, prefix) = (Array(segments.prefix(count)), "/" + segments.prefix(count).joined(separator: "/"))
             for entry in entries {
                 guard entry.resource.learned != nil, let match = entry.templates.match(above), match.isItem,
-                    let item = entry.resource.item, item.hasSuffix("/{id}"), shape.item.hasPrefix(prefix + "/"),
+                    let item = entry.resource.item?.withoutSlash, item.hasSuffix("/{id}"),
+                    shape.isShallow || shape.item.hasPrefix(prefix + "/"),
                     let name = entry.resource.collection.withoutSlash.split(separator: "/").last
                 else { continue }
                 let letters: Substring = name.filter { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
                 guard !letters.isEmpty, !item.contains("{\(letters)_id}") else { continue }
                 let parent = String(item.dropLast("{id}".count)) + "{\(letters)_id}"
                 resource.collection = parent + resource.collection.dropFirst(prefix.count)
-                resource.item = parent + shape.item.dropFirst(prefix.count)
+                // A link may name the item above.
+                resource.learned?.made = shape.made.filter { if case .time = $0.value { true } else { false } }
+                if !shape.isShallow { resource.item = parent + shape.item.dropFirst(prefix.count) }
                 return resource
             }
         }
@@ -83,28 +88,32 @@ extension LearnedTraits {
     /// What is known of a resource of two shapes. That one of them makes items is enough for both.
     fileprivate func joined(with other: LearnedTraits) -> LearnedTraits {
         LearnedTraits(
-            ids: ids.joined(with: other.ids), others: others.union(other.others), isCreating: isCreating || other.isCreating)
+            ids: ids.joined(with: other.ids), others: others.union(other.others), isCreating: isCreating || other.isCreating,
+            made: made.merging(other.made) { own, _ in own })
     }
 }
 
 extension Resource {
     /// True if bodies of both are read in the same way.
     fileprivate func isLike(_ other: Resource) -> Bool {
-        items == other.items && element == other.element && id == other.id && envelope == other.envelope && item == other.item
-            && profile == other.profile
+        items == other.items && element == other.element && id == other.id && envelope == other.envelope && content == other.content
+            && item == other.item && profile == other.profile
     }
 }
 
 extension LearnedShape {
+    /// True if its items are not below it: `/projects/4/tasks` and `/tasks/{id}`.
+    fileprivate var isShallow: Bool { ItemPlace.all(of: item).contains { $0.isShallow(in: key) } }
+
     fileprivate var depth: Int { collection.count(where: { $0 == "/" }) }
 
     /// The resource of this path alone.
     fileprivate var resource: Resource {
         var resource = Resource(
             collection: collection, item: item, items: list.items, envelope: envelope, id: list.id, version: version, updatedAt: updatedAt)
-        resource.element = list.element
+        (resource.element, resource.content) = (list.element, content)
         resource.profile = profile
-        resource.learned = LearnedTraits(ids: ids, others: others, isCreating: isCreating)
+        resource.learned = LearnedTraits(ids: ids, others: others, isCreating: isCreating, made: made)
         return resource
     }
 }

@@ -13,6 +13,8 @@ package struct LearnedShape: Hashable, Sendable {
     package var item: String
     /// The object in an item's body.
     package var envelope: String
+    /// The object within that object that writes carry alone; empty where they carry the whole.
+    package var content = ""
     /// `etag`, or the pointer of the member that changes with each write.
     package var version = "etag"
     package var updatedAt: String?
@@ -27,6 +29,10 @@ package struct LearnedShape: Hashable, Sendable {
     package var hasOtherPosts = false
     /// The identity whose traffic has shown it; empty for answers that all share.
     package var owner: String
+    /// What the API makes of new entries, by the names of members: as the last create has shown, and links as all entries have them.
+    package private(set) var made: [String: MadeMember] = [:]
+    /// The links of the entries that were read last; not stored.
+    private var links: [String: MadeMember] = [:]
     /// The ids of the entries that were read last; not stored.
     var recent: [String] = []
 
@@ -39,12 +45,28 @@ package struct LearnedShape: Hashable, Sendable {
         (collection, list, self.owner) = (candidate.path, candidate.list.shape, owner)
         ids = candidate.form
         (self.item, envelope, profile) = (template, reading.envelope, item.profile)
+        content = reading.content ?? ""
+        links = candidate.list.links
+        take(made: reading.made)
         lists = candidate.reads
         (items, creates) = item.isCreate ? (0, 1) : (1, 0)
         hasOtherPosts = candidate.hasOtherPosts
         recent = candidate.list.ids
         updatedAt = CommonMembers.pointer(to: CommonMembers.changeTimes, among: reading.members)
         if !item.isCreate { note(item, reading.members) }
+    }
+
+    /// Takes what an API has made of a new entry; a link counts if all entries have it in the same form.
+    mutating func take(made: [String: MadeMember]) {
+        self.made = made.filter { name, form in
+            if case .link = form { links[name] == form } else { true }
+        }
+    }
+
+    /// Takes the links of the entries of a list.
+    mutating func take(links: [String: MadeMember]) {
+        self.links = links
+        take(made: made)
     }
 
     /// Takes what the answer to a read of an item shows beside its members.
@@ -77,11 +99,17 @@ package struct LearnedShape: Hashable, Sendable {
     var json: JSONValue {
         [
             "collection": .string(collection), "items": .string(list.items), "element": .string(list.element), "id": .string(list.id),
-            "ids": .string(ids.rawValue), "item": .string(item), "envelope": .string(envelope), "version": .string(version),
+            "ids": .string(ids.rawValue), "item": .string(item), "envelope": .string(envelope), "content": .string(content),
+            "version": .string(version),
             "updatedAt": .optional(updatedAt), "profile": .optional(profile?.rawValue),
             "others": .array(others.sorted().map { .string($0) }), "lists": .count(lists), "entries": .count(items),
             "creates": .count(creates), "otherPosts": .bool(hasOtherPosts), "owner": .string(owner),
+            "made": .object(storedForms),
         ]
+    }
+
+    private var storedForms: JSONObject {
+        JSONObject(made.sorted { $0.key < $1.key }.map { ($0.key, JSONValue.string($0.value.text)) })
     }
 
     /// Reads the stored form; nil if it is none.
@@ -95,9 +123,11 @@ package struct LearnedShape: Hashable, Sendable {
         (self.collection, self.item, self.ids, self.owner) = (collection, item, ids, owner)
         list = ListShape(items: items, element: element, id: id)
         (self.envelope, self.version) = (envelope, version)
+        content = json["content"]?.string.flatMap { JSONPointer($0)?.text } ?? ""
         (updatedAt, profile) = (json["updatedAt"]?.string, json["profile"]?.string.flatMap(Profile.init(rawValue:)))
         others = Set((json["others"]?.array ?? []).prefix(Self.othersLimit).compactMap(\.string))
         (lists, self.items, creates) = (json.count("lists"), json.count("entries"), json.count("creates"))
+        for (name, form) in json["made"]?.object ?? JSONObject() { made[name] = form.string.flatMap { MadeMember(text: $0) } }
         hasOtherPosts = json["otherPosts"]?.bool == true
     }
 }

@@ -32,6 +32,8 @@ struct ReadList: Hashable, Sendable {
     let form: IdentifierForm?
     /// The names that all entries have.
     let members: Set<String>
+    /// The forms of the members that are URLs of their entries, where all entries agree.
+    let links: [String: MadeMember]
 
     /// Finds the only list of a body; nil if there is none, or more than one.
     init?(in body: JSONValue, profile: Profile?) {
@@ -39,7 +41,8 @@ struct ReadList: Hashable, Sendable {
         switch profile {
         case .jsonapi: found = [ReadList(body, at: ["data"])].compactMap(\.self)
         case .fhir: found = [ReadList(body, at: ["entry"], element: ["resource"])].compactMap(\.self)
-        case .hal, .odata, .postgrest, nil: found = Self.arrays(in: body, at: []).compactMap { ReadList(body, at: $0) }
+        case .hal, .odata, .postgrest, nil:
+            found = Self.arrays(in: body, at: []).compactMap { ReadList(body, at: $0) ?? Self.wrapped(in: body, at: $0) }
         }
         guard found.count == 1 else { return nil }
         self = found[0]
@@ -52,6 +55,7 @@ struct ReadList: Hashable, Sendable {
         else { return nil }
         var (distinct, members, form): (Set<String>, Set<String>?, IdentifierForm?) = ([], nil, nil)
         var ids: [String] = []
+        var links: [String: String]?
         for entry in entries {
             guard let value = element.get(in: entry), let object = value.object, let text = id.get(in: value)?.entityID,
                 distinct.insert(text).inserted
@@ -60,8 +64,13 @@ struct ReadList: Hashable, Sendable {
             form = form.map { $0.joined(with: IdentifierForm(text)) } ?? IdentifierForm(text)
             let names = Self.members(of: object)
             members = members.map { $0.intersection(names) } ?? names
+            let own = (links.map { Array($0.keys) } ?? Array(names)).reduce(into: [String: String]()) { own, name in
+                own[name] = object[name]?.string.flatMap { MadeMember.template(of: $0, id: text) }
+            }
+            links = links.map { $0.filter { own[$0.key] == $0.value } } ?? own
         }
         (self.shape, self.ids, self.form, self.members) = (shape, ids, form, members ?? [])
+        self.links = links?.mapValues { MadeMember.link($0) } ?? [:]
     }
 
     private init?(_ body: JSONValue, at items: [String], element: [String] = []) {
@@ -74,6 +83,15 @@ struct ReadList: Hashable, Sendable {
             return
         }
         return nil
+    }
+
+    /// A list whose entries are `{"note": {"id": 1}}`: the only member with an id in each. Nil where the entries have ids themselves.
+    private static func wrapped(in body: JSONValue, at items: [String]) -> ReadList? {
+        guard let first = JSONPointer(tokens: items).get(in: body)?.array?.first?.object, first.count <= memberLimit,
+            !CommonMembers.ids.contains(where: { first[$0]?.entityID != nil })
+        else { return nil }
+        let found = first.compactMap { name, value in value.object.flatMap { _ in ReadList(body, at: items, element: [name]) } }
+        return found.count == 1 ? found[0] : nil
     }
 
     /// The places of arrays that are not part of an entity.

@@ -102,7 +102,7 @@ package struct ResourceLearner: Sendable {
         let key = seen.path.withoutSlash
         guard let list = ReadList(in: body, profile: seen.profile), let form = list.form else {
             guard let item = SeenItem(seen) else { return [] }
-            return confirm(with: item, among: item.places.map(\.collection), by: seen.owner)
+            return confirm(with: item, among: item.places.map(\.collection) + shallowLists(of: item), by: seen.owner)
         }
         guard withdrawn[key]?.count ?? 0 < Self.withdrawalLimit, shapes[key] == nil else { return [] }
         var candidate =
@@ -117,6 +117,15 @@ package struct ResourceLearner: Sendable {
             }
         }
         return []
+    }
+
+    /// The lists that an item may be of whose path does not tell its list; none where the path above it is a list itself.
+    private func shallowLists(of item: SeenItem) -> [String] {
+        let places = item.places.filter { place in
+            shapes[place.collection] == nil && !evidence.values.contains { $0.lists[place.collection] != nil }
+        }
+        let keys = Set(evidence.values.flatMap { known in known.lists.keys.filter { key in places.contains { $0.isShallow(in: key) } } })
+        return keys.sorted()
     }
 
     /// The identities whose answers are seen together: its own, and those that all share.
@@ -165,7 +174,7 @@ package struct ResourceLearner: Sendable {
     private static func fit(_ item: SeenItem, _ candidate: Candidate, key: String) -> (SeenItem.Reading, template: String)? {
         guard item.profile == candidate.profile else { return nil }
         guard item.isCreate else {
-            for place in item.places where place.collection == key && candidate.list.ids.contains(place.id) {
+            for place in item.places where (place.collection == key || place.isShallow(in: key)) && candidate.list.ids.contains(place.id) {
                 if let reading = item.reading(like: candidate.list, id: place.id) { return (reading, place.item) }
             }
             return nil
@@ -174,7 +183,7 @@ package struct ResourceLearner: Sendable {
             let id = reading.ids[candidate.list.shape.id]
         else { return nil }
         guard !item.places.isEmpty else { return (reading, ItemPlace.usual(in: candidate.path)) }
-        guard let place = item.places.first(where: { $0.collection == key && $0.id == id }) else { return nil }
+        guard let place = item.places.first(where: { ($0.collection == key || $0.isShallow(in: key)) && $0.id == id }) else { return nil }
         return (reading, place.item)
     }
 
@@ -190,8 +199,12 @@ package struct ResourceLearner: Sendable {
         }
         return change(index) {
             $0.lists += 1
-            if !list.ids.isEmpty { $0.recent = list.ids }
-            guard let form = list.form, form.joined(with: $0.ids) != $0.ids else { return false }
+            let made = $0.made
+            if !list.ids.isEmpty {
+                $0.recent = list.ids
+                $0.take(links: list.links)
+            }
+            guard let form = list.form, form.joined(with: $0.ids) != $0.ids else { return $0.made != made }
             $0.ids = form.joined(with: $0.ids)
             return true
         }
@@ -219,13 +232,20 @@ package struct ResourceLearner: Sendable {
         let (resource, templates) = (learned.entries[index].resource, learned.entries[index].templates)
         let object = seen.body.flatMap { JSONPointer(resource.envelope)?.get(in: $0) }
         let id = object.flatMap { JSONPointer(resource.id)?.get(in: $0)?.entityID }
+        let content = object?.object.flatMap { SeenItem.content(of: $0, written: seen.written) }
+        let made = object?.object.flatMap { object in
+            id.map { MadeMember.all(in: object, written: seen.written, id: $0, answeredAt: seen.answeredAt) }
+        }
         let place = seen.location.flatMap { templates.match(target: $0) }
         let makes = id != nil || seen.body == nil && place?.isItem == true
         // One POST that makes nothing speaks for all paths of the resource.
         return change(index, everywhere: !makes) {
             let before = $0.isCreating
             if makes { $0.creates += 1 } else { $0.hasOtherPosts = true }
-            return $0.isCreating != before
+            let known = ($0.content, $0.made)
+            if let content { $0.content = content }
+            if let made, makes, !seen.written.isEmpty { $0.take(made: made) }
+            return $0.isCreating != before || ($0.content, $0.made) != known
         }
     }
 

@@ -15,6 +15,10 @@ package struct SeenAnswer: Sendable {
     let body: JSONValue?
     let profile: Profile?
     let hasETag: Bool
+    /// The members of the object that a create has sent; empty for a read, and where it has sent none.
+    private(set) var written: Set<String> = []
+    /// The time of the answer by the clock of its server; nil if it does not say it.
+    let answeredAt: Timestamp?
     /// The path of what was made, as the answer names it.
     let location: String?
 
@@ -45,12 +49,14 @@ package struct SeenAnswer: Sendable {
             isCreate: true, path: plain, hasQuery: write.request.query != nil, owner: owner,
             body: makes && MediaType.isJSON(write.answer.fields) ? write.answerJSON : nil, answer: write.answer,
             location: makes ? location.flatMap { ItemPlace.plain(String($0)) } : nil)
+        if makes, let sent = write.body, let object = (try? JSONValue.parse(sent))?.object { written = ReadList.members(of: object) }
     }
 
     private init(
         isCreate: Bool, path: String, hasQuery: Bool, owner: String, body: JSONValue?, answer: ResponseHead, location: String?
     ) {
         (self.isCreate, self.path, self.hasQuery, self.owner, self.body) = (isCreate, path, hasQuery, owner, body)
+        answeredAt = answer.fields.single(.date).flatMap { HTTPDate.parse($0) }
         (profile, hasETag, self.location) = (Profile(of: answer.fields), answer.fields.contains(.eTag), location)
     }
 }
@@ -81,6 +87,10 @@ struct SeenItem: Hashable, Sendable {
         /// The ids that it has, by their pointers.
         let ids: [String: String]
         let members: Set<String>
+        /// The pointer, within the object, to the one object with all members that a create has sent, which the object itself has not.
+        let content: String?
+        /// What the API has made of the object, beside what a create has sent.
+        let made: [String: MadeMember]
     }
 
     let isCreate: Bool
@@ -95,20 +105,32 @@ struct SeenItem: Hashable, Sendable {
     init?(_ seen: SeenAnswer) {
         guard let body = seen.body, body.object != nil else { return nil }
         let inner = body.object?.prefix(ReadList.memberLimit).map { JSONPointer(tokens: [$0.name]) } ?? []
-        let readings = ([JSONPointer(tokens: [])] + inner).lazy.compactMap { Self.reading(of: body, at: $0) }
+        let readings = ([JSONPointer(tokens: [])] + inner).lazy.compactMap { Self.reading(of: body, at: $0, seen) }
         self.readings = Array(readings.prefix(Self.readingLimit))
         guard !self.readings.isEmpty else { return nil }
         (isCreate, path, hasETag, profile) = (seen.isCreate, seen.path, seen.hasETag, seen.profile)
         places = seen.isCreate ? seen.location.map(ItemPlace.all) ?? [] : ItemPlace.all(of: seen.path)
     }
 
-    private static func reading(of body: JSONValue, at place: JSONPointer) -> Reading? {
+    private static func reading(of body: JSONValue, at place: JSONPointer, _ seen: SeenAnswer) -> Reading? {
         guard let value = place.get(in: body), let object = value.object else { return nil }
         let ids = CommonMembers.ids.compactMap { name in
             object[name]?.entityID.map { (JSONPointer(tokens: [name]).text, $0) }
         }
         guard !ids.isEmpty else { return nil }
-        return Reading(envelope: place.text, ids: Dictionary(ids) { first, _ in first }, members: ReadList.members(of: object))
+        return Reading(
+            envelope: place.text, ids: Dictionary(ids) { first, _ in first }, members: ReadList.members(of: object),
+            content: content(of: object, written: seen.written),
+            made: MadeMember.all(in: object, written: seen.written, id: ids[0].1, answeredAt: seen.answeredAt))
+    }
+
+    /// The pointer to the only member that has all of what a create has sent; nil if the object itself has some of it.
+    static func content(of object: JSONObject, written: Set<String>) -> String? {
+        guard !written.isEmpty, written.allSatisfy({ object[$0] == nil }) else { return nil }
+        let found = object.prefix(ReadList.memberLimit).filter { _, value in
+            value.object.map { inner in written.allSatisfy { inner[$0] != nil } } ?? false
+        }
+        return found.count == 1 ? found.first.map { JSONPointer(tokens: [$0.name]).text } : nil
     }
 
     /// The object with this id that has the members of a list's entries: at least half of them.

@@ -14,6 +14,40 @@ package enum Lane {
         case (.entity, nil): principal.map { "\(upstream) * \($0)" } ?? "\(upstream) *"
         }
     }
+
+    /// The lane of what one sender writes; no path begins like it.
+    package static func name(upstream: String, sender: String) -> String { "\(upstream) @ \(sender)" }
+
+    // MARK: telemetry
+
+    /// The digits of the number at the end of a telemetry lane.
+    package static let numberLength = 19
+    private static let telemetryMark = " # "
+
+    /// Returns the lane of one write of a telemetry route: a lane of its own, so that it waits for nothing and holds nothing. The lanes of a
+    /// route sort by `number`, the order of acceptance.
+    package static func telemetry(upstream: String, route: String, number: Int64) -> String {
+        let digits = String(max(0, number))
+        return
+            "\(telemetryQueue(upstream: upstream, route: route)) \(String(repeating: "0", count: numberLength - digits.utf8.count))\(digits)"
+    }
+
+    /// The name that the lanes of a telemetry route have in common.
+    package static func telemetryQueue(upstream: String, route: String) -> String { upstream + telemetryMark + route }
+
+    /// The same, of the lane of one of its writes.
+    package static func telemetryQueue(of lane: String) -> String { String(lane.dropLast(numberLength + 1)) }
+
+    /// The route in the name of a telemetry queue.
+    package static func route(ofQueue name: String, upstream: String) -> String {
+        String(name.dropFirst(upstream.count + telemetryMark.count))
+    }
+
+    /// True for the lane of a telemetry write.
+    package static func isTelemetry(_ lane: String, upstream: String) -> Bool {
+        lane.utf8.count > upstream.utf8.count && lane.utf8.dropFirst(upstream.utf8.count).starts(with: telemetryMark.utf8)
+    }
+
     /// Returns the entity and the lane under the names of this version for an open operation of an undeclared path that was queued by an older
     /// one: its POSTs had a lane for each principal, and paths were named as they were spelled. Nil if its names are current.
     package static func renewed(

@@ -16,10 +16,13 @@ package struct Placement: Hashable, Sendable {
 
     /// - Parameters:
     ///   - entity: the entity that routing matched for the request.
+    ///   - path: that of the request.
+    ///   - sender: the principal; without a credential, the client's address.
     ///   - newID: for a create of a declared resource.
     ///   - alias: the local id that a server id of a collection was mapped from; both are one entity, and one lane.
     package init(
-        _ entity: EntityMatch?, method: HTTPRequest.Method, upstream: String, order: LaneOrder, principal: String?, newID: LocalID,
+        _ entity: EntityMatch?, method: HTTPRequest.Method, upstream: String, order: RouteOrder, principal: String?, path: String = "",
+        sender: String? = nil, newID: LocalID,
         alias: (_ collection: String, _ id: String) -> LocalID?
     ) {
         if let entity {
@@ -36,7 +39,13 @@ package struct Placement: Hashable, Sendable {
                 self.entity = entity.path.canonical(alias)
             }
         }
-        lane = Lane.name(upstream: upstream, entity: self.entity, order: order, principal: principal)
+        lane =
+            switch order {
+            case .entity: Lane.name(upstream: upstream, entity: self.entity, order: .entity, principal: principal)
+            case .path: Lane.name(upstream: upstream, entity: path.canonicalEscapes, order: .entity)
+            case .sender: Lane.name(upstream: upstream, sender: sender ?? principal ?? "")
+            case .upstream: Lane.name(upstream: upstream, entity: nil, order: .global)
+            }
     }
 }
 

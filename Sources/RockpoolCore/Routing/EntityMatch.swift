@@ -77,6 +77,9 @@ struct ResourceTemplates: Hashable, Sendable {
     private let idPlaces: [Int]
     /// The text that follows the id in the item's path and ends the collection's, too: `.json`.
     private let suffix: Substring
+    /// The name that all lists of items outside of them share: `/tasks` of `/projects/{project}/tasks` and `/tasks/{id}`. Nil where the path of
+    /// an item tells its list.
+    private let sharedName: String?
 
     init(_ resource: Resource) {
         self.resource = resource
@@ -86,6 +89,14 @@ struct ResourceTemplates: Hashable, Sendable {
         let after = item.segments.last.flatMap { $0.names.isEmpty || $0.isKey ? nil : $0.literals.last } ?? ""
         let isShared = !after.isEmpty && collection?.segments.last?.literals.last?.hasSuffix(after) == true
         suffix = isShared ? after : ""
+        sharedName = resource.isShallow ? Self.nameAbove(item) : nil
+    }
+
+    /// The path above the id that ends an item's path; nil if it has other variables.
+    private static func nameAbove(_ item: PathTemplate) -> String? {
+        let above = item.segments.dropLast()
+        guard item.row == nil, item.variables.count == 1, !above.isEmpty, above.allSatisfy(\.names.isEmpty) else { return nil }
+        return "/" + above.map { $0.literals[0] }.joined(separator: "/")
     }
 
     /// The places of the variables that make up an item's id: of those that its collection does not have `{id}`, else all; else the last one.
@@ -107,7 +118,7 @@ struct ResourceTemplates: Hashable, Sendable {
         if let collection, let values = collection.values(of: path) {
             let joined = EntityMatch.joined(path)
             var match = EntityMatch(resource: resource, path: joined, isItem: false, collection: joined)
-            match.name = name(of: collection, values, path: joined)
+            match.name = sharedName ?? name(of: collection, values, path: joined)
             return match
         }
         return isOfRows ? nil : item.values(of: path).map { itemMatch(path[...], values: $0, action: nil) }.flatMap(admitted)
@@ -173,6 +184,8 @@ struct ResourceTemplates: Hashable, Sendable {
         if resource.isSingleton {
             match.name = withoutSlash(target)
             match.stem = match.name
+        } else if let sharedName {
+            (match.name, match.stem) = (sharedName, target)
         } else if let collection, let above = valuesAbove(values), let collectionPath {
             match.name = name(of: collection, above, path: collectionPath)
             match.stem = isOfRows ? nil : String(target.dropLast(suffix.count))
@@ -230,6 +243,12 @@ struct ResourceTemplates: Hashable, Sendable {
 extension Resource {
     /// True if it is one item without a collection: `/me`.
     package var isSingleton: Bool { collection.isEmpty }
+
+    /// True if the path of an item does not tell in which of several lists it is: `/projects/{project}/tasks` and `/tasks/{id}`.
+    package var isShallow: Bool {
+        guard collection.contains("{"), let item else { return false }
+        return PathTemplate(collection).variables.contains { !item.contains("{\($0)}") }
+    }
 
     /// True if the query, not the path, names its items.
     package var namesRows: Bool { rowEquality != nil }

@@ -1,5 +1,14 @@
 // The result of routing: the configuration that applies to one request (docs/architecture.md#journeys, step `route`).
 
+/// How far a response decides in which partition it is kept, and whether at all.
+package enum Keeping: Hashable, Sendable {
+    case byResponse
+    /// In the partition of its request, also if it says that all may have it.
+    case inOwnPartition
+    /// There, if it is content or a part of it: its name says which bytes these are.
+    case contentInOwnPartition
+}
+
 /// The configuration that later steps need for one request.
 package struct RoutePlan: Hashable, Sendable {
     /// The parts of the configuration, which each step of a request would copy otherwise.
@@ -46,10 +55,14 @@ package struct RoutePlan: Hashable, Sendable {
     package var searchVariance: SearchVariance? { route?.searchVariance }
     /// The lifetime of responses that state none: of the route, else of the named category; nil: none.
     package var assignedTTL: TimeSpan? { route?.ttl?.fallback ?? category?.ttl }
+    /// How far a response decides in which partition it is kept, and whether at all.
+    package var keeping = Keeping.byResponse
     /// The condition under which an answer of 2xx to a write is a success: the route's, else the resource's.
     package var success: SuccessRule? { route?.success ?? entity?.resource?.success }
     /// True for a write: the method is not safe (RFC 9110 §9.2.1), and no route declares it a search cached by its body.
     package var isWrite: Bool
+    /// True for a write of a telemetry route: it waits in a queue of its own, and has no effect on anything that is read.
+    package var isTelemetry: Bool { isWrite && route?.kind == .telemetry && upstream != nil }
 
     /// The plan of an undeclared host under default settings, unless arguments override it.
     package init(

@@ -62,16 +62,19 @@ package struct RouteTable: Sendable {
         let route = declared.route(method: method, path: path)
         let isLogout = route?.logout == true
         let git = route?.kind == .git ? GitExchange(request) : nil
+        let registry = route?.kind == .oci ? RegistryRequest(request) : nil
         let asks =
             route?.isReadByBody == true && BodyKey.declarable.contains(method) && !RepositoryExchange.isPush(request)
-            && git?.asksByBody != false
+            && git?.asksByBody != false && (registry ?? .token) == .token
             && QueueObstacle.of(request)?.isFinal != true
         let isWrite = !request.method.isSafe && (isWrite || !asks)
+        let isTelemetry = isWrite && route?.kind == .telemetry
+        let entity = isTelemetry ? nil : declared.entity(request, path: path.plain, isWrite: isWrite)
         return RoutePlan(
-            upstream: declared.upstream, route: route, entity: declared.entity(request, path: path.plain, isWrite: isWrite),
+            upstream: declared.upstream, route: route, entity: entity,
             category: route?.category.flatMap { categories[$0] },
-            strategy: isLogout ? .networkOnly : route?.strategy ?? git?.strategy ?? .cacheFirst,
-            policy: git == nil ? declared.upstream.policy : .offlineFirst,
+            strategy: isLogout ? .networkOnly : route?.strategy ?? git?.strategy ?? registry?.strategy ?? .cacheFirst,
+            policy: git == nil && registry == nil ? declared.upstream.policy : .offlineFirst,
             queueable: isWrite && Self.isQueueable(request, route: route, methods: declared.upstream.queue.methods)
                 && !holdsTokens,
             store: holdsTokens || isLogout ? .never : route?.store ?? .standard, isWrite: isWrite)
@@ -117,9 +120,10 @@ package struct RouteTable: Sendable {
 
     private static func isQueueable(_ request: RequestHead, route: Route?, methods: [String]) -> Bool {
         switch route?.queue {
-        case _ where route?.read == true || route?.kind == .git: false
+        case _ where route?.read == true || route?.kind == .git || route?.kind == .oci: false
         case .never: false
         case .always: QueueObstacle.of(request)?.isFinal != true
+        case .allowed where route?.kind == .telemetry: QueueObstacle.of(request)?.isFinal != true
         case .allowed, nil: methods.contains(request.method.rawValue) && (route?.kind == .graphql || QueueObstacle.of(request) == nil)
         }
     }

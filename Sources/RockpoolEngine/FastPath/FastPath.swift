@@ -152,7 +152,7 @@ package final class FastPath: Sendable {
         let rule = plan.upstream?.identity ?? .auto
         let identity = credentials.identity(of: received, rule: rule)
         // No two signatures are equal, so such a request is not repeated.
-        guard !plan.isWrite, plan.route?.logout != true, identity.signature.isEmpty, !identity.isFormer,
+        guard !plan.isWrite, plan.route?.logout != true, plan.route?.kind != .oci, identity.signature.isEmpty, !identity.isFormer,
             !received.fields.contains(.origin)
         else { return }
         var request = received.unconditional
@@ -167,9 +167,10 @@ package final class FastPath: Sendable {
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
         guard let entry = messages.decision(on: basis, at: now())?.entry, !isOverlaid(plan, target: request.target, over: entry),
             entry.response.head.isSentWhole,
-            !isTranslated(entry.response.head, plan: plan, gateway: gateway), !Vary.isBySecret(found.map(\.response)),
+            !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),
-            cache.bodyInMemory(of: entry) != nil
+            cache.bodyInMemory(of: entry) != nil,
+            !isTranslated(entry.response.head, body.readableBytesUInt8Span, plan: plan, gateway: gateway)
         else { return }
         // `Origin` always selects: a reply without permission for a page must not be served to it (docs/caching.md#pages-of-other-origins).
         let names = found.flatMap { $0.response.validity.varyNames ?? [] } + [.origin] + (rule.fieldName.map { [$0] } ?? [])
@@ -189,8 +190,17 @@ package final class FastPath: Sendable {
         cache.keep(hot, for: reader, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
     }
 
-    private func isTranslated(_ head: ResponseHead, plan: RoutePlan, gateway: GatewayAddress?) -> Bool {
-        gateway != nil && (GatewayAddress.mayConcern(head.fields) || plan.upstream?.gatewaySettings?.rewriteBodies.isEmpty == false)
+    /// True if clients of a gateway get something else than what is stored.
+    private func isTranslated(_ head: ResponseHead, _ body: Span<UInt8>, plan: RoutePlan, gateway: GatewayAddress?) -> Bool {
+        guard let gateway else { return false }
+        if GatewayAddress.mayConcern(head.fields) { return true }
+        switch plan.upstream?.gatewaySettings?.rewriting {
+        case .jsonURLs: return true
+        case .links:
+            return GatewayAddress.mayReplaceLinks(of: head.fields)
+                && (head.fields.contains(.contentEncoding) || gateway.isNamed(in: body, .outward))
+        case nil: return false
+        }
     }
 }
 

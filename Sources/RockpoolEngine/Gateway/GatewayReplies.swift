@@ -3,6 +3,7 @@ import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// Translates between the clients of a gateway and the pipeline, which knows the origin only.
 struct GatewayReplies: Sendable {
@@ -11,18 +12,37 @@ struct GatewayReplies: Sendable {
 
     /// Prepares a request for `rewrite_bodies`: URLs of the gateway in its JSON become the origin's.
     func receive(_ exchange: inout Exchange) async {
-        guard let gateway = exchange.gateway, rewritesBodies(gateway) else { return }
-        for name in [HTTPField.Name.range, .ifRange, .acceptEncoding] { exchange.request.fields[name] = nil }
-        guard let body = exchange.body, MediaType.isJSON(exchange.request.fields), !exchange.request.fields.contains(.contentEncoding),
-            exchange.bodyLength ?? 0 <= GatewayAddress.bodyLimit
-        else { return }
-        let (bytes, rest) = await body.beginning(upTo: GatewayAddress.bodyLimit)
+        guard let gateway = exchange.gateway, let rewriting = rewriting(of: exchange, at: gateway) else { return }
+        let fields = exchange.request.fields
+        if rewriting == .jsonURLs {
+            for name in [HTTPField.Name.range, .ifRange, .acceptEncoding] { exchange.request.fields[name] = nil }
+        }
+        guard let body = exchange.body, MediaType.isJSON(fields), !fields.contains(.contentEncoding) else { return }
+        let limit: Int
+        switch rewriting {
+        case .jsonURLs: limit = GatewayAddress.bodyLimit
+        case .links:
+            limit = GatewayLinks.bodyLimit
+            guard GatewayAddress.mayReplaceLinks(of: fields), SignedRequest(exchange.request)?.isOfOneRequest != true else { return }
+        }
+        guard exchange.bodyLength ?? 0 <= limit else { return }
+        let (bytes, rest) = await body.beginning(upTo: limit)
         if let rest {
             exchange.body = BodyPipe(bytes, then: rest)
         } else {
-            let whole = gateway.inward(json: Array(bytes.readableBytesView)).map { ByteBuffer(bytes: $0) } ?? bytes
-            exchange.body = BodyPipe(whole: whole)
-            exchange.bodyLength = Int64(whole.readableBytes)
+            let whole = inward(Array(bytes.readableBytesView), by: gateway, rewriting).map { ByteBuffer(bytes: $0) } ?? bytes
+            let pipe = BodyPipe()
+            pipe.offer(whole)
+            pipe.finish(body.trailers)
+            exchange.body = pipe
+            if rewriting == .jsonURLs || exchange.bodyLength != nil { exchange.bodyLength = Int64(whole.readableBytes) }
+        }
+    }
+
+    private func inward(_ json: [UInt8], by gateway: GatewayAddress, _ rewriting: BodyRewriting) -> [UInt8]? {
+        switch rewriting {
+        case .jsonURLs: gateway.inward(json: json)
+        case .links: GatewayLinks.replaced(json, by: gateway, .inward)
         }
     }
 
@@ -30,9 +50,17 @@ struct GatewayReplies: Sendable {
     func complete(_ reply: inout Reply, to exchange: Exchange) async {
         guard let gateway = exchange.gateway else { return }
         reply.head.fields = gateway.translated(reply.head.fields)
-        guard rewritesBodies(gateway), (200...299).contains(reply.head.status), reply.head.status != 206,
-            MediaType.isJSON(reply.head.fields), !reply.head.fields.contains(.contentEncoding)
+        guard let rewriting = rewriting(of: exchange, at: gateway), (200...299).contains(reply.head.status), reply.head.status != 206,
+            MediaType.isJSON(reply.head.fields)
         else { return }
+        switch rewriting {
+        case .links: await replaceLinks(in: &reply, by: gateway)
+        case .jsonURLs: await replaceURLs(in: &reply, by: gateway)
+        }
+    }
+
+    private func replaceURLs(in reply: inout Reply, by gateway: GatewayAddress) async {
+        guard !reply.head.fields.contains(.contentEncoding) else { return }
         // The length of the translated body is unknown.
         if case .none = reply.body { reply.body = .none(length: nil) }
         guard let bytes = await reply.body.collect(upTo: GatewayAddress.bodyLimit, from: cache),
@@ -42,7 +70,63 @@ struct GatewayReplies: Sendable {
         for name in HTTPField.Name.digests { reply.head.fields[name] = nil }
     }
 
-    private func rewritesBodies(_ gateway: GatewayAddress) -> Bool {
-        active.routes.upstream(for: gateway.origin)?.gatewaySettings?.rewriteBodies.contains(.jsonURLs) == true
+    /// Replaces the values that are links. A body that names the origin nowhere stays as it is, also in its coding.
+    private func replaceLinks(in reply: inout Reply, by gateway: GatewayAddress) async {
+        // A status document names what it means.
+        guard GatewayAddress.mayReplaceLinks(of: reply.head.fields), reply.head.fields[.location]?.contains(RequestTarget.ownPath) != true
+        else { return }
+        let isCoded = reply.head.fields.contains(.contentEncoding)
+        switch reply.body {
+        case .none: return reply.body = .none(length: nil)
+        // A text that comes as it is made is passed on as it comes.
+        case .stream(let source, nil) where !isCoded:
+            reply.body = .stream(LinkedBody(source, links: GatewayLinks(gateway, .outward)), length: nil)
+        case .bytes, .file, .stream:
+            guard let bytes = await reply.body.collect(upTo: GatewayLinks.bodyLimit, from: cache),
+                let plain = isCoded ? bytes.decoded(of: reply.head, upTo: GatewayLinks.bodyLimit) : bytes,
+                let translated = GatewayLinks.replaced(Array(plain.readableBytesView), by: gateway, .outward)
+            else { return }
+            reply.body = .bytes(ByteBuffer(bytes: translated))
+            if isCoded { reply.head = reply.head.uncoded }
+        }
+        // A range of what was sent is no range of what is stored, and a relay passes on what it gets.
+        reply.head.fields[.acceptRanges] = "none"
+        (reply.passed, reply.passedWrite) = (nil, nil)
     }
+
+    /// How bodies of an exchange are changed; nil if they are not. Documents of our own name what they mean.
+    private func rewriting(of exchange: Exchange, at gateway: GatewayAddress) -> BodyRewriting? {
+        guard !exchange.request.target.hasPrefix(RequestTarget.ownPath) else { return nil }
+        return active.routes.upstream(for: gateway.origin)?.gatewaySettings?.rewriting
+    }
+}
+
+/// A text of JSON whose links are replaced while it is passed on.
+private final class LinkedBody: BodySource {
+    private let source: any BodySource
+    private let links: Mutex<GatewayLinks?>
+
+    init(_ source: any BodySource, links: GatewayLinks) {
+        self.source = source
+        self.links = Mutex(links)
+    }
+
+    var trailers: HTTPFields { source.trailers }
+
+    func next() async throws(TransferFailure) -> ByteBuffer? {
+        while true {
+            let chunk = try await source.next()
+            let passed = links.withLock { links in
+                guard let chunk else {
+                    defer { links = nil }
+                    return links?.finish()
+                }
+                return links?.pass(chunk.readableBytesView)
+            }
+            guard let passed, !passed.isEmpty || chunk != nil else { return nil }
+            if !passed.isEmpty { return ByteBuffer(bytes: passed) }
+        }
+    }
+
+    func abandon() { source.abandon() }
 }

@@ -269,7 +269,7 @@ package final class ReadPipeline: Sendable {
         do throws(TransferFailure) {
             if case .no(let reason) = context.permission { throw .notTried(reason, upstreams.lastFailure(context.plan.upstream)) }
             let upstream = context.plan.upstream
-            let reply = try await upstreams.send(
+            let first = try await upstreams.send(
                 context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
@@ -277,9 +277,10 @@ package final class ReadPipeline: Sendable {
                 forClient: !context.isBehind, executor: context.exchange.executor,
                 interim: context.exchange.interim,
                 isOwn: { self.portal.isOwn($0, to: context, stored: stored) })
+            let reply = try await contentBehind(first, to: head, for: context)
             context.trace.record(.fetched(status: reply.head.status), transfer: reply.clock)
             await renewal.heed(
-                reply.head, to: context.request, hasBody: context.exchange.body != nil, by: context.identity, at: context.plan.upstream)
+                first.head, to: context.request, hasBody: context.exchange.body != nil, by: context.identity, at: context.plan.upstream)
             let learned = await renewal.learning(from: reply, to: context)
             guard !context.plan.isWrite, context.plan.route?.kind == .graphql else { return learned }
             return await examined(learned, for: &context)

@@ -122,7 +122,7 @@ struct ResponseStore: Sendable {
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil,
             isReadByBody: context.plan.route?.isReadByBody == true, assignsFreshness: context.plan.assignedTTL != nil,
-            overridesFreshness: context.plan.route?.ttl?.overrides == true)
+            overridesFreshness: context.plan.route?.ttl?.overrides == true, keeping: context.plan.keeping)
         let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
@@ -182,8 +182,8 @@ struct ResponseStore: Sendable {
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
         let groups = CacheGroups.all(in: response.head.fields)
-        // A server of git names its program, which may be the client's.
-        let watch = plan.route?.kind == .git ? nil : EchoWatch(request, answeredBy: response.head)
+        // A server of git names its program, which may be the client's; a manifest names its type, which the client accepts.
+        let watch = plan.route?.kind == .git || plan.route?.kind == .oci ? nil : EchoWatch(request, answeredBy: response.head)
         return SharedBody.Storing(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.

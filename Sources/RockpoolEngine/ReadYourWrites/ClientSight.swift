@@ -95,7 +95,7 @@ final class ClientSight: Sendable {
 extension RoutePlan {
     /// True for a read of what its client may change later: an item of a declared resource, or a path without one.
     var showsState: Bool {
-        guard !isWrite, upstream != nil, route?.kind != .s3, route?.kind != .graphql, route?.kind != .git else { return false }
+        guard !isWrite, upstream != nil, [nil, .standard].contains(route?.kind) else { return false }
         guard let entity, entity.resource != nil else { return true }
         return entity.isItem && entity.action == nil
     }

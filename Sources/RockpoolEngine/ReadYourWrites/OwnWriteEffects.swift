@@ -47,7 +47,7 @@ final class OwnWriteEffects: Sendable {
         let plan = active.routes.plan(for: write.request)
         write.entity = plan.entity
         write.success = plan.success
-        guard plan.upstream != nil, write.outcome != .none else { return }
+        guard plan.upstream != nil, !plan.isTelemetry, write.outcome != .none else { return }
         sight.note(write.answer, to: write.request, by: viewer)
         guard plan.strategy != .networkOnly else { return }
         if write.created != nil {

@@ -14,6 +14,8 @@ struct OverlayScope: Sendable {
     /// Nil for the collection itself.
     let entityID: String?
     let principal: String?
+    /// The path of the list, where several share the name; nil for an item.
+    let list: String?
 }
 
 extension ReadYourWrites {
@@ -33,7 +35,13 @@ extension ReadYourWrites {
             case let (collection?, id) = entity.names({ self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
         else { return nil }
         return OverlayScope(
-            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal)
+            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal,
+            list: entity.isItem || !resource.isShallow ? nil : canonical(entity.path, of: upstream.name))
+    }
+
+    /// A path under names that a mapping does not change.
+    private func canonical(_ path: String, of upstream: String) -> String {
+        path.canonical { data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
     }
 
     /// Returns the reply to a request for what is below an item that its client has deleted; nil for any other request.
@@ -245,7 +253,10 @@ extension ReadYourWrites {
         var folded: [FoldedWrite] = []
         for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
             guard reach?.contains(operation.sequence, by: operation.viewer) ?? true else { continue }
-            var write = FoldedWrite(operation, action: active.routes.plan(for: operation.request).entity?.action, in: data)
+            let entity = active.routes.plan(for: operation.request).entity
+            // A create in another list of the same name.
+            if let list = view.list, let entity, !entity.isItem, canonical(entity.path, of: view.upstream) != list { continue }
+            var write = FoldedWrite(operation, action: entity?.action, in: data)
             write.sequence = squashed[operation.sequence] ?? write.sequence
             if !write.isDelivered, let fetchedAt, let sentAt = operation.firstSentAt, fetchedAt >= sentAt {
                 write.mayBeShown = true
@@ -352,7 +363,7 @@ extension OverlayScope {
     /// The read of the collection by its client.
     fileprivate func key(for context: RequestContext) -> FoldedReads.Key {
         let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
-        return FoldedReads.Key(upstream: upstream, collection: collection, principal: principal, query: query)
+        return FoldedReads.Key(upstream: upstream, collection: list ?? collection, principal: principal, query: query)
     }
 }
 

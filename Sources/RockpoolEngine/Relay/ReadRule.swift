@@ -28,14 +28,14 @@ final class ReadRule: Sendable {
     private let learned: Mutex<RelayTemplates>
 
     /// Nil if the pipeline has changed what it does not look at.
-    init?(_ passed: PassedRead, of plain: PlainCopy, _ reply: Reply, validity: RelayValidity) {
+    init?(_ passed: PassedRead, of plain: PlainCopy, _ reply: Reply, gateway: GatewayAddress?, validity: RelayValidity) {
         let head = plain.head
         let bytes = head.readableBytesUInt8Span
         guard let lines = OutboundLines(plain.arrival.request.lines, in: bytes, sent: passed.request.head.fieldLines) else { return nil }
         (self.lines, self.validity) = (lines, validity)
         (plan, received, identity) = (passed.plan, passed.received, passed.identity)
         leads = RequestCollapsing.obstacleToLeading(received, hasBody: false, wishes: CacheControl(request: received.fields)) == nil
-        basis = RelayBasis(passed.request, plan: passed.plan, trace: reply.trace)
+        basis = RelayBasis(passed.request, plan: passed.plan, trace: reply.trace, gateway: gateway)
         names = PlainLineNames(of: plain.arrival.request.lines, in: bytes)
         start = passed.request.head.startOfFields
         shared = received.fields.filter { $0.name.plainKind == .read }

@@ -42,7 +42,8 @@ extension Relay {
     /// - Parameter now: the present time.
     package init(of request: OutboundRequest, now: Timestamp) {
         self.init(
-            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace), madeAt: now, bytes: request.head.message, templates: [],
+            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace, gateway: nil), madeAt: now, bytes: request.head.message,
+            templates: [],
             identity: Self.nobody, first: nil)
     }
 
@@ -72,8 +73,18 @@ package final class RelayBasis: Sendable {
     let plan: RoutePlan
     /// The record of an exchange in which the pipeline took the same steps.
     let trace: Trace
+    /// The gateway whose clients must not meet links of the origin in bodies; nil where bodies are passed on whatever they name.
+    let links: GatewayAddress?
 
-    init(_ request: OutboundRequest, plan: RoutePlan, trace: Trace) { (self.request, self.plan, self.trace) = (request, plan, trace) }
+    init(_ request: OutboundRequest, plan: RoutePlan, trace: Trace, gateway: GatewayAddress?) {
+        (self.request, self.plan, self.trace) = (request, plan, trace)
+        links = plan.upstream?.gatewaySettings?.rewriting == .links ? gateway : nil
+    }
+
+    /// True if a body of JSON names the origin, so that its links may have to be replaced.
+    package func names(_ body: ByteBuffer) -> Bool { links?.isNamed(in: body.readableBytesUInt8Span, .outward) == true }
+    /// True if bodies of JSON are looked at before they are passed on.
+    package var looksAtBodies: Bool { links != nil }
 }
 
 extension EarlyAnswer {

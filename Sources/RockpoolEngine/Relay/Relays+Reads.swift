@@ -82,7 +82,7 @@ extension Relays {
             return known.learn(template)
         }
         let validity = validity(since: moment, keys: [Self.place], credential: nil)
-        let rule = ReadRule(passed, of: plain, reply, validity: validity)
+        let rule = ReadRule(passed, of: plain, reply, gateway: exchange.gateway, validity: validity)
         if let rule { readRules.keep(rule, as: shape, at: now()) }
     }
 

@@ -19,6 +19,8 @@ extension Relays {
         else { return nil }
         // The receive buffer is soon reused.
         let kept = ByteBuffer(bytes: body.readableBytesView)
+        // A URL of the gateway is written anew on the full path.
+        if let links = rule.basis.links, links.isNamed(in: kept.readableBytesUInt8Span, .inward) { return nil }
         guard rule.passed.plan.obstacle(in: Array(kept.readableBytesView), of: rule.passed.received) == nil else { return nil }
         return rule.relay(of: write, in: bytes.readableBytesUInt8Span, body: kept, from: address, by: writes, now: now())
     }
@@ -71,8 +73,8 @@ extension Relays {
         let near = OwnWritePlaces(
             AnsweredWrite(request: passed.received, body: nil, answer: reply.head, answerBody: nil, entity: passed.plan.entity))
         let rule = WriteRule(
-            passed, as: plain, trace: reply.trace, places: places(of: passed), near: near.near(in: active.routes), validity: validity,
-            now: now())
+            passed, as: plain, trace: reply.trace, gateway: exchange.gateway, places: places(of: passed),
+            near: near.near(in: active.routes), validity: validity, now: now())
         if let rule { writeRules.keep(rule, as: shape, at: now()) }
     }
 

@@ -9,7 +9,7 @@ import Synchronization
 final class WriteRule: Sendable {
     /// What the pipeline has made of one of them.
     let passed: PassedWrite
-    private let basis: RelayBasis
+    let basis: RelayBasis
     /// Of a write without its body.
     private let fingerprint: WriteFingerprint
     /// The head as it is sent: the lines up to the other fields, and those, without the operation's key and the length.
@@ -34,8 +34,8 @@ final class WriteRule: Sendable {
     ///   - places: what an answer without a `Location` invalidates; nil if that takes more than these URLs.
     ///   - near: what an answer makes older than a write nearby.
     init?(
-        _ passed: PassedWrite, as plain: PlainWriteCopy, trace: Trace, places: [String]?, near: [String], validity: RelayValidity,
-        now: Timestamp
+        _ passed: PassedWrite, as plain: PlainWriteCopy, trace: Trace, gateway: GatewayAddress?, places: [String]?, near: [String],
+        validity: RelayValidity, now: Timestamp
     ) {
         var request = passed.request
         request.head = passed.unkeyed
@@ -52,7 +52,7 @@ final class WriteRule: Sendable {
         unaddressed = ExampleHead(passed.head, of: example)
         recorded = ExampleHead(passed.operation.request, of: example)
         handled = ExampleHead(passed.received, of: example)
-        basis = RelayBasis(request, plan: passed.plan, trace: trace)
+        basis = RelayBasis(request, plan: passed.plan, trace: trace, gateway: gateway)
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         start = Array("\(request.head.method.rawValue) \(request.head.target)".utf8) + request.head.startOfFields

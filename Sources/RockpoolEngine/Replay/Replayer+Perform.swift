@@ -14,6 +14,8 @@ extension Replayer {
         case .look(let id, _) where !duty.permits(summary(of: id)): .failed(id: id)
         case .look(let id, _): await doing("looking for the effect of", id: id) { try await self.look(id) }
         case .record(let id, _, let disposition): await record(id: id, disposition: disposition)
+        case .move(let id, _, let disposition) where disposition.reason == .expired && summary(of: id)?.isTelemetry == true:
+            await doing("dropping", id: id) { .settled(self.told(try await self.data.dropOutlived(id: id))) }
         case .move(let id, _, let disposition):
             await doing("moving", id: id) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
@@ -32,10 +34,20 @@ extension Replayer {
             // A person's command changed it meanwhile.
             if let now = try? await known(id) { return .settled(active.summary(of: now)) }
             return .failed(id: id)
+        } catch DataStoreError.notFound {
+            guard let gone = gone(id) else { return .failed(id: id) }
+            return .settled(gone)
         } catch {
             logger.failed("replay: \(what) \(id)", error: error)
             return Self.event(of: error, id: id)
         }
+    }
+
+    /// The last state of an operation with an action under way whose row was removed: telemetry that made room for later one.
+    func gone(_ id: String) -> OperationSummary? {
+        var gone = summary(of: id)
+        gone?.state = .cancelled
+        return gone
     }
 
     /// What the error of the store means for an operation.

@@ -125,7 +125,7 @@ package final class Replayer: Service {
                 }
                 for id in machine.withLock({ $0.takeMissed() }) {
                     running += 1
-                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.reread(self.active.summary(of: $0))] } ?? []) }
+                    group.addTask { .done(await self.reread(id)) }
                 }
                 if running == 0, untilIdle || isStopping { break }
                 if !untilIdle, !isWatching {
@@ -196,6 +196,14 @@ package final class Replayer: Service {
     private func readAfterChange() async -> [ReplayMachine.Event] {
         guard strictRoutes.withLock({ $0 }) != active.routes.strictRoutes else { return [] }
         return (try? await openOperations())?.map { .changed($0) } ?? []
+    }
+
+    /// Reads an operation that was changed while it was busy; its row may have been removed meanwhile.
+    private func reread(_ id: String) async -> [ReplayMachine.Event] {
+        do {
+            guard let operation = try await data.operation(id: id) else { return gone(id).map { [.reread($0)] } ?? [] }
+            return [.reread(active.summary(of: operation))]
+        } catch { return [] }
     }
 
     /// Returns the events from outside since the last step, and the reachability of the upstreams.

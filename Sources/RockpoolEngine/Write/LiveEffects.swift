@@ -27,6 +27,7 @@ struct LiveEffects: Sendable {
     func note(
         _ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity, program: Viewer.Program? = nil
     ) async {
+        guard !plan.isTelemetry else { return }
         await effects.note(write, by: Viewer(partition: identity.partition, program: program), sentAt: sentAt)
         guard let upstream = plan.upstream?.name else { return }
         if let entity = plan.entity, entity.resource != nil {

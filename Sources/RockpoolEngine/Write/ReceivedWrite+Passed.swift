@@ -7,7 +7,8 @@ extension ReceivedWrite {
     /// The write as an example; nil if the next one of the same form might need more than what this one needed.
     func passed(as request: OutboundRequest?, in context: RequestContext, to upstream: Upstream) -> PassedWrite? {
         guard let request, !mustWait, condition == nil, operation.isPlain, context.plan.entity?.resource == nil,
-            context.plan.success == nil, context.plan.route?.kind != .graphql, upstream.refresh == nil, !upstream.hasExpectation,
+            context.plan.success == nil, context.plan.route?.kind != .graphql, !operation.isTelemetry, upstream.refresh == nil,
+            !upstream.hasExpectation,
             context.wishes == WritePreferences(), context.expiry == nil, context.identity.signature.isEmpty, !context.identity.isFormer,
             !context.namesUnmapped
         else { return nil }

@@ -13,7 +13,7 @@ extension WritePipeline {
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
         head.acceptReadable(context.plan)
-        let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
+        let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes || draft.operation.isTelemetry
         let sentAt = context.exchange.early?.answeredSince ?? now()
         var answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(&answer, to: head, upstream: upstream, isLive: true)
@@ -67,6 +67,7 @@ extension WritePipeline {
             && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
             && (context.plan.entity?.resource != nil || context.request.method == .put
                 || reads.responses.learning.awaitsCreate(context.request, plan: context.plan))
+            || context.plan.isTelemetry && (200...202).contains(answer.head.status) && answer.length ?? .max <= AnswerForm.fixedLimit
         guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
             mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
         else { return (answer, nil, false) }
@@ -133,15 +134,15 @@ extension WritePipeline {
 
 extension QueuedWriteDraft {
     /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
-    /// - Parameter isConditional: true if the attempt named the version that it changes: then a second attempt is refused after the first has
-    ///   taken effect.
-    mutating func note(_ failure: TransferFailure, isConditional: Bool, context: ReplayContext, now: Timestamp) {
+    /// - Parameter isRepeatable: true if the attempt named the version that it changes, so that a second attempt is refused after the first has
+    ///   taken effect; or if a second effect is nothing to worry about.
+    mutating func note(_ failure: TransferFailure, isRepeatable: Bool, context: ReplayContext, now: Timestamp) {
         lastError = failure.proxyErrorName
         guard failure.sent != .no else { return }
         firstSentAt = now
         // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
         // (docs/outbox.md#wire-rule).
-        guard !(request.method.isIdempotent || isConditional || context.idempotency.honoured == .yes) else { return }
+        guard !(request.method.isIdempotent || isRepeatable || context.idempotency.honoured == .yes) else { return }
         state = .uncertain
         reason = .lostAnswer
         nextAttemptAt = context.nextProbe(after: 0, now: now)

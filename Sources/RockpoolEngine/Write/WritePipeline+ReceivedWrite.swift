@@ -51,6 +51,7 @@ extension WritePipeline {
         operation.mayRepeat =
             request.method == .post && clientKey == nil && upstream.queue.repeats == .same && !context.wishes.respondsAsync
             && (operation.principal != nil || bare.fields.contains(.rockpoolClient))
+        if context.plan.isTelemetry, let route = context.plan.route { queueApart(&operation, route: route) }
         try await supersedeDead(before: operation)
         try await follow(&operation, in: context)
         let versions = try context.plan.entity?.resource.map { try localVersions(in: body, of: $0) } ?? []
@@ -65,6 +66,17 @@ extension WritePipeline {
         return draft
     }
 
+    /// Makes a write one of its route's telemetry: in a lane of its own, for as long as the route keeps it.
+    private func queueApart(_ operation: inout QueuedWriteDraft, route: Route) {
+        guard let settings = route.telemetry else { return }
+        let moment = now()
+        let number = telemetryNumbers.next(at: moment)
+        operation.lane = Lane.telemetry(upstream: operation.upstream, route: route.match, number: number)
+        operation.expiresAt = min(moment + settings.keep, operation.expiresAt ?? .distantFuture)
+        operation.queueLimit = settings.limit
+        operation.maySquash = false
+    }
+
     /// Ends the dead writes of an item that a complete new state of the same client replaces.
     private func supersedeDead(before new: QueuedWriteDraft) async throws {
         guard new.replacesEntity else { return }
@@ -75,8 +87,9 @@ extension WritePipeline {
 
     private func placement(of context: RequestContext, upstream: Upstream) -> Placement {
         Placement(
-            context.plan.entity, method: context.request.method, upstream: upstream.name, order: upstream.order,
-            principal: context.identity.principal,
+            context.plan.entity, method: context.request.method, upstream: upstream.name,
+            order: context.plan.route?.order ?? RouteOrder(upstream.order), principal: context.identity.principal,
+            path: context.request.path, sender: context.identity.principal ?? "@\(context.exchange.clientAddress)",
             newID: LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
             alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
     }

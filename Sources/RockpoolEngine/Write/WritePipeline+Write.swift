@@ -101,7 +101,9 @@ extension WritePipeline {
         if draft.operation.takesBase, draft.head.takesBase(context.plan.entity?.resource) {
             draft.condition = await ownWrites.knownETag(for: context, replacement: draft.operation.replacement)
         }
-        draft.trace = await traces.record(draft, share: share(of: draft.operation.principal, at: upstream))
+        // Telemetry counts on no share.
+        let counted = draft.operation.isTelemetry ? OutboxShare.principal : share(of: draft.operation.principal, at: upstream)
+        draft.trace = await traces.record(draft, share: counted)
         return try await send(&draft, body: body, context: &context, upstream: upstream)
     }
 
@@ -136,7 +138,7 @@ extension WritePipeline {
                 return context.unanswered(failure, offlineMiss: false)
             }
             draft.operation.note(
-                failure, isConditional: draft.condition != nil, context: ReplayContext(upstream), now: now())
+                failure, isRepeatable: draft.condition != nil || draft.operation.isTelemetry, context: ReplayContext(upstream), now: now())
             return try await enqueue(draft, body: body, context: &context)
         }
     }
@@ -213,7 +215,7 @@ extension WritePipeline {
         }
         let lack = Lack(files: notifier.overlay.files, cache: cache, lookup: reads.lookup, now: now())
         if let problem = await lack.problem(of: operation, context: context)
-            ?? acknowledgements.problem(of: operation, from: context.exchange, now: now())
+            ?? (operation.isTelemetry ? nil : acknowledgements.problem(of: operation, from: context.exchange, now: now()))
         {
             body.discard()
             return refuse(problem, context: &context)
@@ -225,8 +227,10 @@ extension WritePipeline {
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
-            operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
-            operation.upstreamLimit = context.plan.upstream?.dataLimit
+            if !operation.isTelemetry {
+                operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
+                operation.upstreamLimit = context.plan.upstream?.dataLimit
+            }
             let taken = try await data.take(operation, ending: draft.trace)
             stored = taken.operation
             if taken.isRepeat {
@@ -238,6 +242,7 @@ extension WritePipeline {
             await renewal.checkProof(of: stored)
             if let sentAt = stored.firstSentAt { await itemsBefore.note(stored, as: context.request, sentAt: sentAt) }
             if let squashed = taken.squashed { notifier.tell(squashed) }
+            for dropped in taken.dropped { notifier.forget(dropped) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key was committed first.
             if let earlier = try await earlierAnswer(to: operation, context: context) {
@@ -308,6 +313,9 @@ extension WritePipeline {
             return refuse(
                 Problem(.outboxFull, detail: "\(error); nothing of this write was kept; \(Problem.roomAdvice)"), context: &context)
         }
+        if case DataStoreError.queueFull = error {
+            return refuse(Problem(.outboxFull, detail: "\(error); nothing of this write was kept"), context: &context)
+        }
         if case DataStoreError.away = error { return refuse(Problem(.notQueueable, detail: "\(error)", retryAfter: 5), context: &context) }
         logger.failed("outbox failed", error: error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
@@ -371,7 +379,10 @@ extension WritePipeline {
         case .fixed(let reply):
             head.status = reply.status
             head.linkStatus(of: operation)
-            guard !reply.body.isEmpty else { break }
+            guard !reply.body.isEmpty else {
+                head.fields[.contentType] = reply.type
+                return Reply(head: head, body: .none(length: nil), trace: trace)
+            }
             head.fields[.contentType] = reply.type ?? "text/plain; charset=utf-8"
             return Reply(head: head, body: .bytes(ByteBuffer(string: reply.body)), trace: trace)
         case .s3(let status):
@@ -395,6 +406,7 @@ extension LearnedReplies {
         var route = plan.route
         if respondsAsync, case .fixed? = route?.offlineResponse { route?.offlineResponse = .accepted }
         let isOfFile = plan.entity?.resource == nil && !respondsAsync && FileWrite(context.original) != nil
+        if plan.isTelemetry, !respondsAsync, route?.offlineResponse == nil, let form = await telemetryForm(for: context) { return form }
         var learned: Int?
         if isLearned, !respondsAsync, let upstream = plan.upstream {
             learned = await status(for: WriteRoute(of: context.original, plan: plan), at: upstream.name)
@@ -407,6 +419,21 @@ extension LearnedReplies {
         }
         return QueuedReply(
             to: context.original, route: route, resource: plan.entity?.resource, isOfFile: isOfFile, learned: learned)
+    }
+}
+
+extension LearnedReplies {
+    /// The form of the reply to a telemetry write: the receiver's last answer, else that of its protocol; nil where neither is known.
+    private func telemetryForm(for context: RequestContext) async -> QueuedReply? {
+        guard let upstream = context.plan.upstream?.name else { return nil }
+        let route = WriteRoute(of: context.original, plan: context.plan)
+        guard let form = await form(for: route, at: upstream) else { return TelemetryReply.of(context.original).map { .fixed($0) } }
+        guard case .fixed(let body) = form.content else {
+            // The type of an empty body belongs to the protocol.
+            let type = TelemetryReply.of(context.original).flatMap { $0.status == form.status && $0.body.isEmpty ? $0.type : nil }
+            return type.map { .fixed(FixedReply(status: form.status, type: $0)) } ?? .bare(status: form.status)
+        }
+        return .fixed(FixedReply(status: form.status, type: form.type, body: body))
     }
 }
 
@@ -432,7 +459,7 @@ extension RoutePlan {
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     func obstacle(in body: [UInt8], of request: RequestHead) -> QueueObstacle? {
         guard let obstacle = QueueObstacle.of(request, body: body) else { return nil }
-        if route?.queue == .always { return obstacle.isFinal ? obstacle : nil }
+        if route?.queue == .always || isTelemetry { return obstacle.isFinal ? obstacle : nil }
         return obstacle == .graphQL && route?.isReadByBody == true ? nil : obstacle
     }
 }

@@ -28,6 +28,7 @@ package final class WritePipeline: Sendable {
     let entityTurns = KeyTurns<ClientLane>()
     /// The acknowledgements of equal writes.
     let acknowledgements = Acknowledgements()
+    let telemetryNumbers = TelemetryNumbers()
     let traces: LiveTraces
     let liveEffects: LiveEffects
 
@@ -55,6 +56,18 @@ package final class WritePipeline: Sendable {
         traces = LiveTraces(data: data, logger: logger)
         liveEffects = LiveEffects(
             updates: reads.updates, effects: effects, overlay: notifier.overlay, localIDs: data.localIDs, now: now)
+    }
+}
+
+/// Numbers that rise with every telemetry write, also over a restart: microseconds, or one more than the last.
+final class TelemetryNumbers: Sendable {
+    private let last = Mutex<Int64>(0)
+
+    func next(at moment: Timestamp) -> Int64 {
+        last.withLock { last in
+            last = max(last.addedClamped(1), moment.milliseconds.multipliedClamped(by: 1000))
+            return last
+        }
     }
 }
 

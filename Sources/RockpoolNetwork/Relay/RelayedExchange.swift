@@ -33,6 +33,9 @@ final class RelayedExchange {
         case ended
     }
 
+    /// The largest body in bytes that is waited for, to look whether it names the origin.
+    private static let lookLimit = Int.kib(64)
+
     let relay: Relay
     private let connection: RelayConnection
     private weak var client: (any RelayClient)?
@@ -185,6 +188,11 @@ final class RelayedExchange {
         for template in templates {
             switch template.compare(pending.readableBytesUInt8Span) {
             case .matches(let match):
+                switch look(at: match, of: template) {
+                case .plain: break
+                case .incomplete: return
+                case .differs: return parse()
+                }
                 if let write = relay.write { return note(write, by: match, of: template) }
                 return isKept(match, of: template) ? begin(match, of: template) : parse()
             case .incomplete: isIncomplete = true
@@ -192,6 +200,22 @@ final class RelayedExchange {
             }
         }
         if !isIncomplete || pending.readableBytes > Int(ResponseHeads.headLimit.bytes) { parse() }
+    }
+
+    /// What a body is to the clients of a gateway.
+    private enum Look { case plain, incomplete, differs }
+
+    /// Looks for links of the origin in a body of JSON that has come with its head, or comes soon. The pipeline takes any that may have some.
+    private func look(at match: RelayTemplate.Match, of template: RelayTemplate) -> Look {
+        guard relay.basis.looksAtBodies, template.mayHaveLinks, !template.isBodiless else { return .plain }
+        guard !template.isCoded, match.length ?? 0 <= Int64(Self.lookLimit) else { return .differs }
+        var body = body(of: match, by: template)
+        var received = pending
+        received.moveReaderIndex(forwardBy: match.headLength)
+        guard let data = try? body.read(&received), data.readableBytes <= Self.lookLimit else { return .differs }
+        // What comes in chunks may come as slowly as it is made: the pipeline passes it on as it comes.
+        guard body.isEnded else { return match.length != nil && relay.write == nil ? .incomplete : .differs }
+        return relay.basis.names(data) ? .differs : .plain
     }
 
     /// Ends the fetch of a read, or starts to store its response. False if the read pipeline has to.
@@ -236,7 +260,7 @@ final class RelayedExchange {
     private func begin(_ match: RelayTemplate.Match, of template: RelayTemplate) {
         relays?.answered(relay)
         phase = .relaying(template)
-        body = RelayBody(length: template.isBodiless ? 0 : match.length, isChunked: match.length == nil && !template.isBodiless)
+        body = body(of: match, by: template)
         closes = match.closes
         answeredAt = .now
         for range in match.passed { passed.writeImmutableBuffer(line(at: range)) }
@@ -262,6 +286,10 @@ final class RelayedExchange {
         var rest = pending
         pending = ByteBuffer()
         relay(&rest, of: template, after: head)
+    }
+
+    private func body(of match: RelayTemplate.Match, by template: RelayTemplate) -> RelayBody {
+        RelayBody(length: template.isBodiless ? 0 : match.length, isChunked: match.length == nil && !template.isBodiless)
     }
 
     /// A line of the head that is pending.

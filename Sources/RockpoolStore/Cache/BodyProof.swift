@@ -4,12 +4,14 @@ import NIOCore
 import RockpoolCore
 
 extension CacheStore {
-    /// Compares a body with the digests that its origin sent. A body joined from several transfers is read again from where it is stored;
-    /// for any other body, only the SHA-256 computed during the transfer is compared.
+    /// Compares a body with the digests that its origin sent, and with that in its URL. A body joined from several transfers is read again
+    /// from where it is stored, and so is one whose URL names another digest than SHA-256; for any other body, only the SHA-256 computed
+    /// during the transfer is compared.
     /// - Throws: `UnprovenBody`, `FileError`.
-    func prove(_ body: CacheWriter.Finished, of head: ResponseHead) async throws {
-        let digests = head.status == 206 ? [] : BodyDigests(head.fields).all
-        if !body.owner.isJoined {
+    func prove(_ body: CacheWriter.Finished, of head: ResponseHead, under key: CacheKey) async throws {
+        let named = head.status == 200 && !key.isOfHead ? key.contentDigest : nil
+        let digests = head.status == 206 ? [] : BodyDigests(head.fields).all + (named.map { [$0] } ?? [])
+        if !body.owner.isJoined, named?.algorithm != .sha512 {
             guard digests.allSatisfy({ $0.algorithm != .sha256 || $0.bytes == body.hash }) else { throw UnprovenBody() }
             return
         }

@@ -66,7 +66,7 @@ extension CacheStore {
         _ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String], mayLinger: Bool = false
     ) async throws -> CacheEntry {
         guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
-        try await prove(body, of: response.head)
+        try await prove(body, of: response.head, under: key)
         let body = try await packed(body, of: response.head)
         let weight = .kib(4) * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let origin = Self.origin(of: key.url)

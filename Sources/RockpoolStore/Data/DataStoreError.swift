@@ -29,6 +29,8 @@ package enum DataStoreError: Error, Equatable {
     case shareUsedUp(OutboxShare)
     /// The upstream's own part of `data_limit` (`upstreams[].data_limit`) is used up (507).
     case upstreamFull(name: String)
+    /// A telemetry write is larger than what its route's `limit` lets wait at all (507).
+    case queueFull(name: String, limit: ByteCount)
     /// This principal has used this client key before, for the named operation (422, or the response of that operation).
     case duplicateKey(id: String)
     case notFound(id: String)
@@ -82,6 +84,7 @@ extension DataStoreError: CustomStringConvertible {
         case .diskFull: "the disk of the state directory is full"
         case .shareUsedUp(let share): "\(share.words) is used up"
         case .upstreamFull(let name): "the space for queued writes of upstream \(name) (its data_limit) is used up"
+        case .queueFull(let name, let limit): "it is larger than the limit (\(limit)) of its telemetry route at upstream \(name)"
         case .duplicateKey(let id): "the key was used before, for operation \(id)"
         case .notFound(let id): "there is no operation \(id)"
         case .unknownDependency(let id): "there is no operation \(id) to wait for"

@@ -4,7 +4,8 @@ import GRDB
 import RockpoolCore
 
 /// Sums of open operations by account: the name of a principal, the empty string without one, `*` for all unproved operations together; and
-/// `@` with the name of an upstream for all operations of that upstream.
+/// `@` with the name of an upstream for all operations of that upstream. Telemetry counts on its route's queue alone
+/// (`Lane.telemetryQueue`): no other write has less room for it.
 ///
 /// The sums are in the temporary database of the writing connection. They are correct from the start, whichever statement changes a row;
 /// they are rolled back with the transaction or savepoint of the change; and they are never written to the disk. A sum is read by its key,
@@ -48,7 +49,7 @@ enum ShareSums {
             sql: """
                 CREATE TEMP TABLE share (account TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TEMP TRIGGER share_op_came AFTER INSERT ON main.op WHEN \(isOpen("new")) BEGIN
-                    \(add(cost("new"), to: "new.principal")) \(add(cost("new"), to: upstream("new")))
+                    \(add(cost("new"), to: owner("new", isProved: true))) \(add(cost("new"), to: upstream("new")))
                 END;
                 CREATE TEMP TRIGGER share_op_leaves BEFORE UPDATE OF \(columns) ON main.op WHEN \(isOpen("old")) AND (\(isChange)) BEGIN
                     \(take(cost("old"), from: owner("old"))) \(take(cost("old"), from: upstream("old")))
@@ -100,11 +101,14 @@ enum ShareSums {
         "EXISTS (SELECT 1 FROM op WHERE op.seq = \(row).seq AND \(isOpen("op")))"
     }
 
-    private static func owner(_ row: String) -> String {
-        "CASE WHEN EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = \(row).seq) THEN '\(unproved)' ELSE \(row).principal END"
+    private static func owner(_ row: String, isProved: Bool = false) -> String {
+        let others = isProved ? "" : " WHEN EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = \(row).seq) THEN '\(unproved)'"
+        return "CASE WHEN \(TelemetryRow.condition(row)) THEN \(TelemetryRow.queue(row))\(others) ELSE \(row).principal END"
     }
 
-    private static func upstream(_ row: String) -> String { "'@' || \(row).upstream" }
+    private static func upstream(_ row: String) -> String {
+        "'@' || iif(\(TelemetryRow.condition(row)), ' ', '') || \(row).upstream"
+    }
 
     /// The accounts of the operation that a row of another table belongs to.
     private static func owner(of row: String) -> String { "(SELECT \(owner("op")) FROM op WHERE op.seq = \(row).seq)" }
@@ -126,7 +130,7 @@ enum ShareSums {
 
     /// The cost of a row: the body, its base representation, the fields, target and key as often as columns and indexes repeat them, and its
     /// rows of other tables. A representation or file shared by several operations is counted for each.
-    private static func cost(_ row: String) -> String {
+    static func cost(_ row: String) -> String {
         let others = parts.map { "coalesce((SELECT sum(\($0.cost($0.table))) FROM \($0.table) WHERE \($0.table).seq = \(row).seq), 0)" }
         return """
             (\(rowBytes) + \(row).body_len + length(\(row).headers) + 6 * (length(\(row).target) + length(\(row).idem_key))

@@ -60,12 +60,13 @@ extension Route {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
         if read, queue == .always { found.append(Contradiction("\(key).queue", "a request that reads is never queued")) }
-        if kind == .git {
+        if kind == .git || kind == .oci {
+            let name = "kind: \(kind.rawValue)"
             if match.patternMethod != nil {
-                found.append(Contradiction("\(key).kind", "kind: git needs every method of the repository: leave the method out of match"))
+                found.append(Contradiction("\(key).kind", "\(name) needs every method of the repository: leave the method out of match"))
             }
-            if queue == .always { found.append(Contradiction("\(key).queue", "kind: git queues nothing")) }
-            if cache == .body { found.append(Contradiction("\(key).cache", "kind: git decides itself which requests read")) }
+            if queue == .always { found.append(Contradiction("\(key).queue", "\(name) queues nothing")) }
+            if cache == .body { found.append(Contradiction("\(key).cache", "\(name) decides itself which requests read")) }
         } else if isReadByBody, let method = match.patternMethod,
             !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
         {
@@ -75,6 +76,15 @@ extension Route {
         }
         if read, kind != .standard {
             found.append(Contradiction("\(key).read", "kind: \(kind.rawValue) decides itself which requests read"))
+        }
+        if kind == .telemetry, queue == .never { found.append(Contradiction("\(key).queue", "kind: telemetry queues its writes")) }
+        if kind == .telemetry, order != nil {
+            found.append(Contradiction("\(key).order", "kind: telemetry keeps no order; to keep one, queue: always without the kind"))
+        }
+        if kind != .telemetry {
+            for (name, isSet) in [("keep", keep != nil), ("limit", limit != nil)] where isSet {
+                found.append(Contradiction("\(key).\(name)", "is of kind: telemetry alone"))
+            }
         }
         if offlineResponse != nil, offlineResponse != .accepted, kind == .s3 {
             found.append(Contradiction("\(key).offline_response", "kind: s3 has replies of its own"))

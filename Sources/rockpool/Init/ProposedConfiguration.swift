@@ -92,6 +92,7 @@ struct ProposedConfiguration {
         if says || !resource.element.isEmpty { members.append("  element: \(quoted(resource.element))") }
         if says || !resource.items.isEmpty { members.append("  items: \(quoted(resource.items))  # the array in the collection's body") }
         if says || !resource.envelope.isEmpty { members.append("  envelope: \(quoted(resource.envelope))  # the object in an item's body") }
+        if !resource.content.isEmpty { members.append("  content: \(quoted(resource.content))  # what writes carry alone") }
         if says || resource.id != "/id" { members.append("  id: \(quoted(resource.id))") }
         members.append("  version: \(resource.version == "etag" ? "etag" : quoted(resource.version))  # \(Self.words(ofVersion: resource))")
         if let updatedAt = resource.updatedAt { members.append("  updated_at: \(quoted(updatedAt))") }

@@ -9,6 +9,8 @@ struct ProposedResource: Hashable {
     /// The object within an entry of the list.
     var element = ""
     var envelope = ""
+    /// The object within an entry's object that writes carry alone.
+    var content = ""
     /// The format of the API; nil for none of those that are known.
     var profile: Profile?
     var id = "/id"
@@ -28,14 +30,17 @@ struct ProposedResource: Hashable {
     var document: ConfigDocument {
         let all: [(String, String?)] = [
             ("collection", collection), ("profile", profile?.rawValue), ("item", item), ("items", items),
-            ("element", element.isEmpty && profile == nil ? nil : element), ("envelope", envelope), ("id", id), ("version", version),
+            ("element", element.isEmpty && profile == nil ? nil : element), ("envelope", envelope),
+            ("content", content.isEmpty ? nil : content), ("id", id), ("version", version),
             ("updated_at", updatedAt), ("offline_response", isOptimistic ? "optimistic" : nil),
         ]
         return .map(all.compactMap { name, value in value.map { .init(name, .text($0)) } })
     }
 
     /// True if every value may be written (`ForeignText`).
-    var isPlain: Bool { [collection, item, items, element, envelope, id, version, updatedAt ?? ""].allSatisfy(ForeignText.isPlain) }
+    var isPlain: Bool {
+        [collection, item, items, element, envelope, content, id, version, updatedAt ?? ""].allSatisfy(ForeignText.isPlain)
+    }
 
     /// The pointer of the first known member.
     static func pointer(to candidates: [String], among names: [String]) -> String? {

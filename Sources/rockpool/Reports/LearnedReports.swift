@@ -18,6 +18,7 @@ struct LearnedListReport: TabularReport, Equatable {
         var items: String
         var element: String
         var envelope: String
+        var content: String?
         var id: String
         var version: String
         var updatedAt: String?
@@ -51,6 +52,7 @@ extension LearnedListReport.Item {
             collection: resource.collection, item: item, items: resource.items, element: resource.element, envelope: resource.envelope,
             profile: resource.profile.flatMap(Profile.init(rawValue:)), id: resource.id, updatedAt: resource.updatedAt)
         proposed.version = resource.version
+        proposed.content = resource.content ?? ""
         proposed.isOptimistic = resource.creates
         proposed.evidence = ["Learned from \(reason)"]
         return proposed

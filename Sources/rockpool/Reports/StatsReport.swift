@@ -26,6 +26,18 @@ struct StatsReport: TabularReport, Equatable {
         var oldestPendingSeconds: Double?
         var purgeSoon: Int64?
         var nextPurgeAt: String?
+        var telemetry: [Telemetry]?
+    }
+
+    /// What waits on a telemetry route, and what was dropped there.
+    struct Telemetry: Decodable, Equatable {
+        var upstream: String
+        var route: Word
+        var waiting: Int64
+        var refused: Int64
+        var bytes: Int64
+        var oldestSeconds: Double?
+        var dropped: [String: Int64]
     }
 
     /// How well writes arrive and reads are answered while upstreams are away.
@@ -100,7 +112,7 @@ struct StatsReport: TabularReport, Equatable {
             ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
             ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
         ])
-        return [lately, cacheFacts, categories, outboxFacts, syncFacts, storageFacts, traffic, notDecrypted]
+        return [lately, cacheFacts, categories, outboxFacts, telemetry, syncFacts, storageFacts, traffic, notDecrypted]
     }
 
     private var lately: TextTable {
@@ -159,6 +171,22 @@ struct StatsReport: TabularReport, Equatable {
             columns: [.text("CATEGORY"), .number("ENTRIES"), .number("SIZE")],
             rows: (cache.byCategory ?? [:]).sorted { $0.key < $1.key }.map { name, use in
                 [.init(name), .init(use.entries.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(use.bytes))]
+            })
+    }
+
+    private var telemetry: TextTable {
+        TextTable(
+            columns: [
+                .text("TELEMETRY"), .text("ROUTE"), .number("WAITING"), .number("REFUSED"), .number("SIZE"), .text("OLDEST"),
+                .number("DROPPED"),
+            ],
+            rows: (outbox.telemetry ?? []).map { queue in
+                let dropped = queue.dropped.values.reduce(0, +)
+                return [
+                    .init(queue.upstream), .init(queue.route.text), "\(queue.waiting)", "\(queue.refused)",
+                    .init(ForPeople.bytes(queue.bytes)),
+                    .init(queue.oldestSeconds.map(ForPeople.seconds) ?? "–"), .init("\(dropped)", dropped > 0 ? .warning : nil),
+                ]
             })
     }
 

@@ -37,6 +37,43 @@ import Testing
         }
     }
 
+    /// Lists below projects, whose entries have paths of their own.
+    @Test func entriesOutsideOfTheirListsAreShownInThem() async throws {
+        let play: PlayedSite.Play = { asked in
+            switch "\(asked.method) \(asked.path)" {
+            case "GET /projects": .text(#"[{"id":1,"n":"a"},{"id":2,"n":"b"}]"#, "Content-Type: application/json")
+            case "GET /projects/1": .text(#"{"id":1,"n":"a"}"#, "Content-Type: application/json")
+            case "GET /projects/1/tasks": .text(#"[{"id":11,"t":"x"}]"#, "Content-Type: application/json")
+            case "GET /projects/2/tasks": .text(#"[{"id":12,"t":"y"}]"#, "Content-Type: application/json")
+            case "GET /tasks/11": .text(#"{"id":11,"t":"x"}"#, "Content-Type: application/json")
+            case "POST /projects/1/tasks": .text(#"{"id":13,"t":"n"}"#, status: 201, "Content-Type: application/json")
+            default: .text("{}", status: 404, "Content-Type: application/json")
+            }
+        }
+        try await PlayedWorld.with(upstream: ["resources": "learned"], play) { world in
+            let json = ["Content-Type: application/json"]
+            let reads = ["/projects", "/projects/1", "/projects/1/tasks", "/tasks/11", "/projects/2/tasks"]
+            for path in reads { try await #expect(world.send("GET", path).status == 200) }
+            func known(creates: Bool) async throws -> JSONValue {
+                try await eventualValue("the tasks") {
+                    try await world.server.get("/v1/learned").json?["items"]?.array?.first {
+                        $0["collection"] == "/projects/{projects_id}/tasks" && $0["resource"]?["creates"] == .bool(creates)
+                    }
+                }
+            }
+            let tasks = try await known(creates: false)
+            #expect(tasks["resource"]?["item"] == "/tasks/{id}", "\(tasks)")
+            try await #expect(world.send("POST", "/projects/1/tasks", fields: json, body: #"{"t":"n"}"#).status == 201)
+            _ = try await known(creates: true)
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
+            _ = try await world.send("POST", "/projects/2/tasks", fields: json, body: #"{"t":"away"}"#)
+            _ = try await world.send("PATCH", "/tasks/12", fields: json, body: #"{"t":"edited"}"#)
+            let (own, other) = (try await world.send("GET", "/projects/2/tasks"), try await world.send("GET", "/projects/1/tasks"))
+            #expect(own.json?.array?.map { $0["t"]?.string } == ["edited", "away"], "\(own.text)")
+            #expect(!other.text.contains("away") && !other.text.contains("edited"), "\(other.text)")
+        }
+    }
+
     @Test func nothingIsLearnedWhereItIsOff() async throws {
         try await World.with(upstream: ["resources": "off"]) { world in
             for path in ["/v1/notes", "/v1/notes/1"] { try await #expect(world.send("GET", path).status == 200) }

@@ -11,6 +11,8 @@ struct Traffic: Sendable, CustomStringConvertible {
     var fields: HTTPFields
     var body: String
     var owner: String
+    /// The body of the request.
+    var sent: String?
 
     var description: String { "\(method.rawValue) \(target) \(status) \(body.prefix(60))" }
 
@@ -20,6 +22,13 @@ struct Traffic: Sendable, CustomStringConvertible {
 
     static func post(_ target: String, _ body: String, _ fields: HTTPFields = [:], status: Int = 201, owner: String = "anna") -> Traffic {
         Traffic(method: .post, target: target, status: status, fields: fields, body: body, owner: owner)
+    }
+
+    /// A create that has sent this.
+    func sending(_ text: String) -> Traffic {
+        var traffic = self
+        traffic.sent = text
+        return traffic
     }
 
     static let origin = OriginAddress(scheme: .https, host: "api.example")
@@ -33,7 +42,8 @@ struct Traffic: Sendable, CustomStringConvertible {
             return SeenAnswer(target: target, answer: head, body: value, owner: owner)
         }
         let request = RequestHead(method: method, origin: Self.origin, target: target)
-        return SeenAnswer(AnsweredWrite(request: request, body: nil, answer: head, answerBody: Array(body.utf8)), owner: owner)
+        return SeenAnswer(
+            AnsweredWrite(request: request, body: sent.map { Array($0.utf8) }, answer: head, answerBody: Array(body.utf8)), owner: owner)
     }
 }
 
@@ -52,7 +62,8 @@ extension ResourceLearner {
             let parts: [String?] = [
                 resource.collection, resource.item ?? "", resource.items.isEmpty ? nil : "items \(resource.items)",
                 resource.element.isEmpty ? nil : "element \(resource.element)",
-                resource.envelope.isEmpty ? nil : "envelope \(resource.envelope)", resource.id == "/id" ? nil : "id \(resource.id)",
+                resource.envelope.isEmpty ? nil : "envelope \(resource.envelope)",
+                resource.content.isEmpty ? nil : "content \(resource.content)", resource.id == "/id" ? nil : "id \(resource.id)",
                 resource.version == "etag" ? nil : "version \(resource.version)", resource.updatedAt.map { "updated \($0)" },
                 resource.profile?.rawValue, resource.learned?.isCreating == true ? "creates" : nil,
             ]

@@ -40,6 +40,27 @@ import Testing
                     .get("/notes/5f", #"{"_id":"5f","rev":1,"updated_at":"2026-01-01T00:00:00Z"}"#),
                 ], ["/notes /notes/{id} id /_id version /rev updated /updated_at"]
             ),
+            // Entries that wrap their objects, and ids beside what writes carry.
+            (
+                [
+                    .get("/notes", #"[{"note":{"id":1,"text":"a"}},{"note":{"id":2,"text":"b"}}]"#),
+                    .get("/notes/1", #"{"id":1,"text":"a"}"#, tagged),
+                ],
+                ["/notes /notes/{id} element /note"]
+            ),
+            ([.get("/notes", #"[{"a":{"id":1},"b":{"id":5}}]"#), .get("/notes/1", #"{"id":1}"#)], []),
+            (
+                [
+                    .get("/notes", #"[{"id":1,"data":{"text":"a"}}]"#),
+                    .post("/notes", #"{"id":3,"data":{"text":"c","at":1}}"#).sending(#"{"text":"c"}"#),
+                ], ["/notes /notes/{id} content /data creates"]
+            ),
+            (
+                [
+                    .get("/notes", #"[{"id":1,"data":{"text":"a"}}]"#),
+                    .post("/notes", #"{"id":3,"data":{"text":"c"}}"#).sending(#"{"data":{"text":"c"}}"#),
+                ], ["/notes /notes/{id} creates"]
+            ),
             // Paths as APIs have them.
             ([.get("/notes/", list), .get("/notes/1/", #"{"id":1,"text":"a"}"#, tagged)], ["/notes/ /notes/{id}/"]),
             ([.get("/issues.json", list), .get("/issues/1.json", #"{"id":1,"text":"a"}"#, tagged)], ["/issues.json /issues/{id}.json"]),
@@ -70,6 +91,55 @@ import Testing
         ] as [([Traffic], [String])])
     func aShapeCountsWhenAnItemOrACreateConfirmsIt(traffic: [Traffic], known: [String]) {
         #expect(ResourceLearner(traffic).words == known)
+    }
+
+    @Test func entriesMayHavePathsOutsideOfTheirLists() {
+        let above: [Traffic] = [
+            .get("/projects", #"[{"id":4,"n":"x"},{"id":5,"n":"y"}]"#), .get("/projects/4", #"{"id":4,"n":"x"}"#, Self.tagged),
+        ]
+        let below: [Traffic] = [.get("/projects/4/tasks", #"[{"id":9,"t":"a"}]"#), .get("/tasks/9", #"{"id":9,"t":"a"}"#, Self.tagged)]
+        let words = ["/projects /projects/{id}", "/projects/{projects_id}/tasks /tasks/{id}"]
+        #expect(ResourceLearner(above + below).words == words)
+        // Until it is known what is above the list, an entry's path would tell nothing.
+        #expect(ResourceLearner(below).words == [])
+        #expect(ResourceLearner(below + above).words == words)
+        // A list of all entries is theirs.
+        let all = Traffic.get("/tasks", #"[{"id":9,"t":"a"},{"id":10,"t":"b"}]"#)
+        #expect(ResourceLearner(above + [all] + below).words == ["/projects /projects/{id}", "/tasks /tasks/{id}"])
+    }
+
+    @Test func whatTheApiMakesOfNewEntriesIsLearned() {
+        let list = #"[{"id":1,"url":"https://api.example/notes/1","at":"/1/1"},{"id":2,"url":"https://api.example/notes/2","at":"/2/2"}]"#
+        let time = "2026-11-30T02:40:54.952739+00:00"
+        let made = #"{"id":3,"text":"c","url":"https://api.example/notes/3","at":"/3/3","created_at":"\#(time)","rank":4"#
+        let date: HTTPFields = [.date: "Mon, 30 Nov 2026 02:40:54 GMT"]
+        var learner = ResourceLearner([
+            .get("/notes", list), .post("/notes", made + #","seen":"2020-01-01T00:00:00Z"}"#, date).sending(#"{"text":"c"}"#),
+        ])
+        let forms: [String: MadeMember] = [
+            "url": .link("https://api.example/notes/{id}"), "created_at": .time(digits: 6, offset: "+00:00"),
+        ]
+        #expect(learner.resources.first?.learned?.made == forms)
+        #expect(ResourceLearner(json: learner.json).resources == learner.resources)
+        // An entry whose link has another form.
+        _ = learner.note(.get("/notes", #"[{"id":1,"url":"https://api.example/notes/1"},{"id":2,"url":"https://other.example/notes/2"}]"#))
+        #expect(learner.resources.first?.learned?.made.keys.sorted() == ["created_at"])
+    }
+
+    @Test func whatIsNotStoredIsReportedOnceWithItsEntries() {
+        var learner = ResourceLearner()
+        for path in ["/notes/1", "/notes", "/notes/2", "/me"] { _ = learner.noteUnstored(path) }
+        #expect(learner.report.map(\.path) == ["/notes", "/me"])
+        #expect(learner.report.first?.missing?.contains(#"match: "/notes/**""#) == true)
+        #expect(learner.report.last?.missing?.contains(#"match: "/me""#) == true)
+    }
+
+    @Test func listsBelowItemsThatEndInASlashAreOfAllItems() {
+        let learner = ResourceLearner([
+            .get("/projects/", #"[{"id":4,"n":"x"}]"#), .get("/projects/4/", #"{"id":4,"n":"x"}"#, Self.tagged),
+            .get("/projects/4/tasks/", #"[{"id":9,"t":"a"}]"#), .get("/projects/4/tasks/9/", #"{"id":9,"t":"a"}"#, Self.tagged),
+        ])
+        #expect(learner.words == ["/projects/ /projects/{id}/", "/projects/{projects_id}/tasks/ /projects/{projects_id}/tasks/{id}/"])
     }
 
     @Test(

@@ -18,12 +18,13 @@ import Testing
         }())
 
     private func place(
-        _ method: HTTPRequest.Method, _ target: String, order: LaneOrder = .entity, principal: String? = nil,
+        _ method: HTTPRequest.Method, _ target: String, order: RouteOrder = .entity, principal: String? = nil, sender: String? = nil,
         alias: (String, String) -> LocalID? = { _, _ in nil }
     ) -> Placement {
         let entity = Self.table.plan(for: RequestHead(method: method, origin: origin, target: spelled(target))).entity
         return Placement(
-            entity, method: method, upstream: "api", order: order, principal: principal, newID: secondID, alias: alias)
+            entity, method: method, upstream: "api", order: order, principal: principal, path: String(target.prefix { $0 != "?" }),
+            sender: sender, newID: secondID, alias: alias)
     }
 
     struct Case: Sendable, CustomTestStringConvertible {
@@ -50,8 +51,8 @@ import Testing
         Case(method: .delete, target: "/lists", entity: "/lists", collection: "/lists", id: nil, lane: "/lists"),
         Case(method: .put, target: "/notes/ann/3", entity: "/u/ann/notes/3", collection: "/u/ann/notes", id: "3", lane: "/u/ann/notes/3"),
         Case(method: .put, target: "/one/3", entity: "/all/3", collection: "/all", id: "3", lane: "/all/3"),
-        // The item's path does not determine the collection.
-        Case(method: .put, target: "/things/3", entity: "/things/3", collection: nil, id: "3", lane: "/things/3"),
+        // The item's path does not tell its list: what all such lists share is the collection.
+        Case(method: .put, target: "/things/3", entity: "/things/3", collection: "/things", id: "3", lane: "/things/3"),
         Case(method: .put, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
         // One path is one lane, whatever the method.
         Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
@@ -89,7 +90,7 @@ import Testing
     }
 
     @Test func orderGlobalIsOneLane() {
-        #expect(Set(["/lists", "/lists/7", "/else"].map { place(.post, $0, order: .global).lane }) == ["api"])
+        #expect(Set(["/lists", "/lists/7", "/else"].map { place(.post, $0, order: .upstream).lane }) == ["api"])
     }
 
     @Test(arguments: [HTTPRequest.Method.post, .put, .patch, .delete], [String?.none, "ann", "bob"])
@@ -108,6 +109,18 @@ import Testing
 
     @Test(arguments: [("/else/a%2Fb", "/else/a/b"), ("/else/a%3Ab", "/else/a:b"), ("/else/A", "/else/a"), ("/else/%2541", "/else/%41")])
     func otherPathsStayApart(one: String, other: String) { #expect(place(.put, one).lane != place(.put, other).lane) }
+
+    @Test func aRouteSaysWhatKeepsItsOrder() {
+        let send = "/rooms/1/send/m.room.message/"
+        #expect(
+            place(.put, send + "a", order: .sender, principal: "ann").lane == place(.put, send + "b", order: .sender, principal: "ann").lane
+        )
+        #expect(place(.put, send + "a", order: .sender, principal: "ann").lane == "api @ ann")
+        #expect(place(.put, send + "a", order: .sender, sender: "@10.0.0.1").lane == "api @ @10.0.0.1")
+        #expect(place(.put, send + "a", order: .sender, principal: "ann").entity == send + "a")
+        #expect(place(.post, "/lists?x=1", order: .path).lane == "api /lists" && place(.put, "/one/3", order: .path).lane == "api /one/3")
+        #expect(place(.put, "/one/3", order: .upstream).lane == "api" && RouteOrder(LaneOrder.global) == .upstream)
+    }
 
     @Test func operationsOfOlderVersionsGetTheCurrentLane() {
         func renewed(_ lane: String, _ entity: String?, isPost: Bool = true, _ principal: String? = nil) -> String? {

@@ -14,8 +14,11 @@ package enum StoragePartition: Hashable, Sendable {
     /// separate from the shared partition, whose entries would become readable by every client after a configuration change.
     package static let single = StoragePartition.identity("single")
 
+    /// Holds what registries keep for all whom they let in, and whom they have let in. It is read only for a client that was let in.
+    package static let registry = StoragePartition.identity("registry")
+
     /// Partitions that can be filled without a credential.
-    package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single]
+    package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single, .registry]
 
     /// The name in a cache key; empty for the shared one.
     package var name: String {

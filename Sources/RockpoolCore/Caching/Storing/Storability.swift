@@ -86,6 +86,7 @@ extension Storability {
         let directives = validity.directives
         let isChallenge = KeptChallenge.isOne(response, to: request, policy: context.policy, identity: context.identity)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
+        if context.keeping == .contentInOwnPartition, status != 200, status != 206 { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         switch RepositoryExchange.part(response) {
         case nil: break
@@ -132,7 +133,7 @@ extension Storability {
         let hasCredentials = context.identity != nil || request.fields.contains(.authorization)
         let isForGet = context.keepsForGet(request)
         let obstacle =
-            (isForRequesterOnly(response, validity: validity) ? .credentials : nil)
+            (context.keeping != .byResponse || isForRequesterOnly(response, validity: validity) ? .credentials : nil)
             ?? obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
             ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, fields: response.fields) ? .deceptivePath : nil)
         guard let obstacle else {

@@ -18,11 +18,12 @@ package struct StorageContext: Hashable, Sendable {
     package var assignsFreshness: Bool
     /// True if the route's `ttl` counts more than what the response says: `no-cache` without a validator is then no reason against storing.
     package var overridesFreshness: Bool
+    package var keeping: Keeping
 
     package init(
         identity: String? = nil, policy: CachePolicy = .standard, strategy: Strategy = .cacheFirst, rule: Route.Store = .standard,
         hasBody: Bool = false, cachesByBody: Bool = false, isReadByBody: Bool = false, assignsFreshness: Bool = false,
-        overridesFreshness: Bool = false
+        overridesFreshness: Bool = false, keeping: Keeping = .byResponse
     ) {
         self.identity = identity
         self.policy = policy
@@ -33,5 +34,6 @@ package struct StorageContext: Hashable, Sendable {
         self.isReadByBody = isReadByBody
         self.assignsFreshness = assignsFreshness
         self.overridesFreshness = overridesFreshness
+        self.keeping = keeping
     }
 }

@@ -37,9 +37,13 @@ package struct LearnedTraits: Hashable, Sendable {
     package var others: Set<String>
     /// True if a POST to the collection was seen to make an item.
     package var isCreating: Bool
+    /// What the API makes of new items, by the names of members.
+    package var made: [String: MadeMember]
 
-    package init(ids: IdentifierForm = .text, others: Set<String> = [], isCreating: Bool = false) {
-        (self.ids, self.others, self.isCreating) = (ids, others, isCreating)
+    package init(
+        ids: IdentifierForm = .text, others: Set<String> = [], isCreating: Bool = false, made: [String: MadeMember] = [:]
+    ) {
+        (self.ids, self.others, self.isCreating, self.made) = (ids, others, isCreating, made)
     }
 }
 

@@ -24,6 +24,10 @@ extension HTTPField.Name {
     package static let grpcMessage = listed("grpc-message")
     /// gitprotocol-http.
     package static let gitProtocol = listed("Git-Protocol")
+    /// OCI Distribution Specification: the digest of the manifest or blob in an answer.
+    package static let dockerContentDigest = listed("Docker-Content-Digest")
+    /// Sent by registries; of Docker Registry HTTP API V2.
+    package static let dockerAPIVersion = listed("Docker-Distribution-Api-Version")
     /// RFC 8288.
     package static let link = listed("Link")
     /// RFC 9211.

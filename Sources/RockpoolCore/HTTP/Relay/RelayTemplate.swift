@@ -45,6 +45,10 @@ package struct RelayTemplate: Sendable {
     package let isBodiless: Bool
     /// The fields in `parts` that are the same in each reply.
     package let fields: HTTPFields
+    /// True if the bodies may have links that a gateway replaces.
+    package let mayHaveLinks: Bool
+    /// True if the bodies have a coding.
+    package let isCoded: Bool
 
     /// Nil if the responses to the request are not to be relayed: a status outside of 2xx, a stream of events, a field whose treatment depends
     /// on its value; where they are passed on, a status without a body, or no `no-store`; where they are stored, any status but 200.
@@ -97,6 +101,7 @@ package struct RelayTemplate: Sendable {
         }
         (status, self.use) = (reply.status, use)
         fields = Self.shared(reply.fields.filter { field in !free.contains { $0.name == Array(field.name.canonicalName.utf8) } })
+        (mayHaveLinks, isCoded) = (GatewayAddress.mayReplaceLinks(of: reply.fields), reply.fields.contains(.contentEncoding))
         guard setParts(by: reply.fields, free: free) else { return nil }
     }
 

@@ -26,7 +26,8 @@ struct Attempt {
         return Disposition(state: .pending, reason: .lostAnswer, nextAttemptAt: now + wait, countsAsAnswered: isAnswer, detail: detail)
     }
 
-    /// Ends an operation that would otherwise be retried for ever: past the limit of answered attempts, or past its client's expiry time.
+    /// Ends an operation that would otherwise be retried for ever: past the limit of answered attempts, or past its client's expiry time. The
+    /// route of telemetry bounds its time.
     func limited(_ disposition: Disposition) -> Disposition {
         let isTriedAgain =
             switch disposition.state {
@@ -36,7 +37,7 @@ struct Attempt {
             default: false
             }
         guard isTriedAgain else { return disposition }
-        if disposition.countsAsAnswered, operation.answeredAttempts + 1 > context.answeredLimit {
+        if disposition.countsAsAnswered, !operation.isTelemetry, operation.answeredAttempts + 1 > context.answeredLimit {
             return dead(.exhausted, detail: "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
         }
         guard disposition.state == .pending else { return disposition }

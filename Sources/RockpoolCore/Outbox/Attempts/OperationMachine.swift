@@ -37,9 +37,12 @@ package enum OperationMachine {
     /// Returns the disposition of a pending or parked operation past its client's expiry time; nil before. An operation with an earlier
     /// attempt that may have taken effect is also `expired`: its list of attempts shows the rest.
     package static func expiry(of operation: OperationSummary, now: Timestamp) -> Disposition? {
-        guard operation.state == .pending || operation.state == .parked, let expiresAt = operation.expiresAt, expiresAt <= now else {
+        guard operation.state == .pending || operation.state == .parked || operation.isTelemetry && operation.state != .inflight,
+            let expiresAt = operation.expiresAt, expiresAt <= now
+        else {
             return nil
         }
+        if operation.isTelemetry { return .outlived }
         return operation.expiresBySignature ? .signatureExpired : .expired
     }
 
@@ -72,7 +75,7 @@ package enum OperationMachine {
     /// because the answer would be the same.
     static func isHarmless(_ operation: OperationSummary, context: ReplayContext, now: Timestamp) -> Bool {
         operation.state == .uncertain && operation.reason != .rejected && operation.reason != .redirected
-            && context.permitsResend(method: operation.method, firstSentAt: operation.firstSentAt, now: now)
+            && (operation.isTelemetry || context.permitsResend(method: operation.method, firstSentAt: operation.firstSentAt, now: now))
     }
 
     /// Returns the disposition of an uncertain operation after a probe.
@@ -104,6 +107,9 @@ extension Disposition {
     /// The upstream would refuse the signature: the request must be made again.
     static let signatureExpired = Disposition(
         state: .dead, reason: .signatureExpired, countsAsAnswered: false, detail: "the time for which its signature is accepted has passed")
+    /// Telemetry that has waited as long as its route keeps it: the row is removed, and counted.
+    static let outlived = Disposition(
+        state: .cancelled, reason: .expired, countsAsAnswered: false, detail: "its route keeps it no longer")
     /// The client's own expiry time has passed.
     static let expired = Disposition(
         state: .dead, reason: .expired, countsAsAnswered: false, detail: "the time its client gave it has passed")

@@ -58,10 +58,11 @@ package struct ReplayContext: Hashable, Sendable {
     }
 
     /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its
-    /// client saw, or the upstream honours its key and still stores it. The key's lifetime starts at the first send, not at acceptance;
-    /// `honoured: unknown` counts as no.
+    /// client saw, or the upstream honours its key and still stores it; or if a second effect is nothing to worry about, as of telemetry. The
+    /// key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
     package func permitsResend(of operation: QueuedWrite, now: Timestamp) -> Bool {
-        operation.isVersioned || permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
+        operation.isVersioned || operation.isTelemetry
+            || permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
     }
 
     /// The same, from the method and the time of the first send.

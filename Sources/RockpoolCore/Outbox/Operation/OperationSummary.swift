@@ -39,6 +39,8 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     package var entity: LaneID?
     /// True if it neither holds nor waits for operations of other clients: a POST to an undeclared path, whose meaning is not known.
     package var isApart = false
+    /// True for a write of a telemetry route.
+    private(set) package var isTelemetry = false
     /// True if its route has `on_refused: hold`.
     package var isStrict = false
     /// The start of ageing.
@@ -113,6 +115,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     ///   - address: that of its client; nil if it is not known.
     package mutating func order(in lane: String, entity name: String?, isCreate: Bool, address: String?) {
         if method == .post, isCreate || collection != nil { entity = LaneID(upstream: upstream, lane: name ?? lane) }
+        isTelemetry = Lane.isTelemetry(lane, upstream: upstream)
         isApart = entity == nil && collection == nil && lane != upstream
         // No principal has such a name.
         if principal == nil, let address { client = "@\(address)" }

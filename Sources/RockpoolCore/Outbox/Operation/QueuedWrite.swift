@@ -71,6 +71,8 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
         return expiresAt != nil && signed == expiresAt
     }
     package var endedAt: Timestamp?
+    /// True for a write of a telemetry route (docs/outbox.md#telemetry).
+    package var isTelemetry: Bool { Lane.isTelemetry(lane, upstream: upstream) }
     package var lastError: String?
     package var result: OperationResult?
 

@@ -285,7 +285,9 @@ extension LaneTable {
     /// True if it waits for a resend under a key that its upstream no longer stores. Without an honoured key, a person or the policy has
     /// allowed the resend.
     func isForgotten(_ summary: OperationSummary, now: Timestamp) -> Bool {
-        guard entries[summary.sequence]?.isDoubtful == true, let context = contexts[summary.upstream] else { return false }
+        guard entries[summary.sequence]?.isDoubtful == true, !summary.isTelemetry, let context = contexts[summary.upstream] else {
+            return false
+        }
         return context.idempotency.honoured == .yes
             && !context.permitsResend(method: summary.method, firstSentAt: summary.firstSentAt, now: now)
     }

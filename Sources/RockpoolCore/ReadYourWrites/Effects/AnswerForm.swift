@@ -47,6 +47,19 @@ package struct AnswerForm: Hashable, Sendable {
         }
     }
 
+    /// The form of an answer to a write of a telemetry route: its status, and its body if that is a short text that names nothing of this write.
+    /// Nil for one that was no success, or that tells of this write alone.
+    package init?(telemetry head: ResponseHead, body: [UInt8]) {
+        guard (200...299).contains(head.status), !head.namesSomething else { return nil }
+        self.init(status: head.status)
+        guard head.status != 204, head.status != 205, !body.isEmpty else { return }
+        // Ids, times and counts have digits; a code of 0 is none of them.
+        guard body.count <= Self.fixedLimit, !body.contains(where: { $0.isDigit && $0 != UInt8(ascii: "0") }),
+            let text = String(validating: body, as: UTF8.self)
+        else { return nil }
+        (content, type) = (.fixed(text), head.fields[.contentType])
+    }
+
     private static func shows(_ value: JSONValue, _ write: AnsweredWrite, _ resource: Resource) -> Bool {
         guard write.addressesEntity, let entity = write.entity else { return false }
         let shape = RepresentationShape(resource)

@@ -13,7 +13,9 @@ package struct WriteRoute: Hashable, Sendable {
     package init(of request: RequestHead, plan: RoutePlan) { self.init(of: request, route: plan.route, entity: plan.entity) }
 
     init(of request: RequestHead, route: Route?, entity: EntityMatch?) {
-        name = "\(request.method.rawValue) \(Self.place(of: request, route: route, entity: entity))"
+        // A receiver of telemetry answers in the format of the request.
+        let format = route?.kind == .telemetry ? MediaType.essence(of: request.fields).map { " \($0)" } ?? "" : ""
+        name = "\(request.method.rawValue) \(Self.place(of: request, route: route, entity: entity))\(format)"
     }
 
     private static func place(of request: RequestHead, route: Route?, entity: EntityMatch?) -> String {

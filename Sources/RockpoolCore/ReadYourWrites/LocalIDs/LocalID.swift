@@ -28,6 +28,9 @@ package struct LocalID: Hashable, Sendable, CustomStringConvertible {
         LocalID(UUIDv7.bits(now: now, random: random))
     }
 
+    /// When it was minted, in whole milliseconds (RFC 9562 §5.7).
+    package var mintedAt: Timestamp { Timestamp(milliseconds: Int64(text.dropFirst(4).prefix(13).filter { $0 != "-" }, radix: 16) ?? 0) }
+
     package var description: String { text }
 
     /// The length in characters.

@@ -61,6 +61,8 @@ private struct CollectionFolding {
     private var added: [JSONValue] = []
     /// The places of items that an open create of this client has made.
     private var claimed: Set<Int> = []
+    /// The number of items by which other pages of the list have grown.
+    private var elsewhere = 0
     /// The ids in `items` and `added`.
     private var shown: Set<String> = []
     private var result: CollectionOutcome
@@ -89,6 +91,8 @@ private struct CollectionFolding {
 
     mutating func fold(_ writes: [FoldedWrite], of id: String?) {
         var place = id.flatMap { places[$0] }
+        // An item of another list, for all that is known.
+        if place == nil, shape.isShallow, writes.allSatisfy(\.isItem) { return }
         var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }
         if place == nil, let create = writes.first, !create.isItem, create.mayBeShown {
@@ -131,7 +135,11 @@ private struct CollectionFolding {
     private mutating func admit(_ item: ItemProjection, with writes: [FoldedWrite]) {
         let mayBeNew = item.isNew || writes.contains { $0.isItem ? $0.method == .put : true }
         switch item.state {
-        case .absent: if item.isDirty { result.note(item, isDirty: true) }
+        case .absent:
+            // It was on another page, and the totals count it no more.
+            let isElsewhere = frame.isPartial && frame.hasTotals && !query.selects && writes.allSatisfy(\.isItem)
+            if isElsewhere { elsewhere -= 1 }
+            if item.isDirty || isElsewhere { result.note(item, isDirty: item.isDirty) }
         case .unknown: if mayBeNew || query.selects { result.note(item, isDirty: true) }
         case .present(let object):
             guard mayBeNew || query.selects else { return }
@@ -144,7 +152,9 @@ private struct CollectionFolding {
                 added.append(object)
                 shown.insert(id)
                 result.note(item, isDirty: item.isDirty || query.isShaped)
-            case .yes, .unknown: result.note(item, isDirty: true)
+            case .yes, .unknown:
+                if item.isNew, !query.isFirstPage, case .yes = query.fit(object) { elsewhere += 1 }
+                result.note(item, isDirty: true)
             }
         }
     }
@@ -153,8 +163,8 @@ private struct CollectionFolding {
         var result = result
         let kept = zip(items, elements).compactMap { item, element in item.map { shape.asElement($0, in: element) } }
         let added = added.map { shape.asElement($0, in: nil) }
-        result.growth = kept.count + added.count - items.count
-        result.value = frame.filled(with: frame.isNewestFirst ? added.reversed() + kept : kept + added)
+        result.growth = kept.count + added.count - items.count + elsewhere
+        result.value = frame.filled(growth: result.growth, with: frame.isNewestFirst ? added.reversed() + kept : kept + added)
         return result
     }
 }

@@ -42,22 +42,28 @@ struct CollectionFrame {
         isNewestFirst = Self.falls(items, by: shape.updatedAt)
     }
 
-    /// Returns the body with `items` instead of its own, and the totals adjusted by the difference.
-    func filled(with items: [JSONValue]) -> JSONValue {
+    /// True if the body counts the items of the list.
+    var hasTotals: Bool { !totals.isEmpty }
+
+    /// Returns the body with `items` instead of its own. Totals of the page follow its items, those of the whole list its growth.
+    func filled(growth: Int, with items: [JSONValue]) -> JSONValue {
         var body = body
         shape.items.set(.array(items), in: &body)
-        let difference = Int64(items.count - itemCount)
-        guard difference != 0 else { return body }
+        let onPage = items.count - itemCount
+        guard onPage != 0 || growth != 0 else { return body }
         for total in totals {
-            let (value, overflow) = total.value.addingReportingOverflow(difference)
-            if !overflow { total.place.set(.number(JSONNumber(value)), in: &body) }
+            let difference = isPartial && total.value == Int64(itemCount) ? onPage : growth
+            let (value, overflow) = total.value.addingReportingOverflow(Int64(difference))
+            if !overflow, value >= 0 { total.place.set(.number(JSONNumber(value)), in: &body) }
         }
         return body
     }
 
     private static let totals = [
         "total", "totalCount", "total_count", "count", "totalElements", "totalItems", "total_items", "totalResults", "total_results",
-        "@odata.count",
+        "@odata.count", "totalRecords", "total_records", "totalRows", "total_rows", "totalHits", "totalEntries", "total_entries",
+        "numFound",
+        "recordsTotal", "resultCount", "result_count", "itemCount", "item_count", "filtered_table_rows_count",
     ]
     private static let furtherPages = [
         "next", "nextCursor", "next_cursor", "nextPage", "next_page", "hasMore", "has_more", "@odata.nextLink",

@@ -35,7 +35,7 @@ struct ItemProjection {
         switch (effect, state) {
         case (.nothing, _), (.create, .present): return  // a base that shows the item is younger than its creation
         case (.create(let object), _):
-            know(.present(object))
+            know(.present(shape.completed(object, id: write.id)))
             isNew = true
         case (.become(let object), _): know(.present(object))
         case (.remove, _):

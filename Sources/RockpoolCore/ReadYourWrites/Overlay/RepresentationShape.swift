@@ -9,12 +9,16 @@ struct RepresentationShape {
     let profile: Profile?
     /// The object in an item's body.
     let envelope: JSONPointer
+    /// The object within the item's object that writes may carry alone; empty where they carry the whole.
+    let content: JSONPointer
     /// The id within the object; the first member of an id of several.
     let id: JSONPointer
     /// The members that make up the id.
     let ids: [JSONPointer]
     /// What stands before a value in a query that selects rows; nil unless the query names items, whose bodies are lists of one.
     let rowEquality: String?
+    /// True if the path of an item does not tell in which list it is.
+    let isShallow: Bool
     /// The version within the object; nil where the resource is versioned by its ETag.
     let version: JSONPointer?
     /// The time of the last change within the object.
@@ -23,23 +27,29 @@ struct RepresentationShape {
     let stamps: [JSONPointer]
     /// Members that the upstream keeps when a PUT omits them.
     let managed: [JSONPointer]
+    /// Members that the upstream makes of new items, by their names.
+    let made: [String: MadeMember]
 
     init(_ resource: Resource) {
         items = JSONPointer(resource.items) ?? JSONPointer(tokens: [])
         element = JSONPointer(resource.element) ?? JSONPointer(tokens: [])
         profile = resource.profile
         envelope = JSONPointer(resource.envelope) ?? JSONPointer(tokens: [])
+        content = JSONPointer(resource.content) ?? JSONPointer(tokens: [])
         ids = resource.idPlaces
         id = ids[0]
         rowEquality = resource.rowEquality
+        isShallow = resource.isShallow
         version = resource.versionPlace
         updatedAt = resource.updatedAt.flatMap { JSONPointer($0) }
         // `etag` is not a pointer, so an ETag as version keeps no member.
         let texts = [resource.version, resource.updatedAt, resource.delta?.cursor].compactMap(\.self)
         let servers = resource.fields.filter { $0.value == "server" }.keys.sorted()
         let kept = texts.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
+        made = resource.learned?.made ?? [:]
         stamps = ids + kept
-        managed = kept + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
+        let makes = made.keys.sorted().map { JSONPointer(tokens: [$0]) }
+        managed = kept + makes + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
     }
 
     /// Returns the object of an item's body; nil when the envelope is missing. A row is the only element of its list.
@@ -65,6 +75,19 @@ struct RepresentationShape {
         return body
     }
 
+    /// True if a write carries the content of its item alone.
+    func isContentAlone(_ written: JSONValue) -> Bool {
+        !content.tokens.isEmpty && written.object != nil && content.get(in: written)?.object == nil
+    }
+
+    /// Returns the object of a written body: around the content, where that came alone.
+    func object(ofWritten written: JSONValue) -> JSONValue {
+        guard isContentAlone(written) else { return written }
+        var object = JSONValue.object(JSONObject())
+        content.place(written, in: &object)
+        return object
+    }
+
     /// Returns an item's body: the object in the envelope, beside the other members of `shell`.
     func closed(_ object: JSONValue, in shell: JSONValue?) -> JSONValue {
         var body = shell ?? .object(JSONObject())
@@ -84,6 +107,13 @@ struct RepresentationShape {
         var object = object
         id.place(value, in: &object)
         return object
+    }
+
+    /// Returns a new object with the members that the upstream will make of it, until it has.
+    func completed(_ object: JSONValue, id: String?) -> JSONValue {
+        guard !made.isEmpty, var members = object.object, let id = id.flatMap({ LocalID($0) }) else { return object }
+        for (name, form) in made.sorted(by: { $0.key < $1.key }) where members[name] == nil { members[name] = form.value(id: id) }
+        return .object(members)
     }
 
     /// Returns the id of an object as text; nil when it has none.

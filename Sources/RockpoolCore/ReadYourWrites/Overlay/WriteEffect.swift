@@ -30,7 +30,7 @@ enum WriteEffect: Hashable {
             // The copy shows the effect of a delivered action, or is marked as lacking it.
             self = write.isDelivered ? .nothing : .unknown
         } else {
-            self = write.isUnreadable ? .unknown : Self.requested(write, shape: shape) ?? .unknown
+            self = write.isUnreadable ? .unknown : Self.requested(write, base: base, shape: shape) ?? .unknown
         }
     }
 
@@ -50,20 +50,25 @@ enum WriteEffect: Hashable {
         return known.names.allSatisfy { answered[$0] != nil || shape.id == JSONPointer(tokens: [$0]) }
     }
 
-    private static func requested(_ write: FoldedWrite, shape: RepresentationShape) -> WriteEffect? {
+    private static func requested(_ write: FoldedWrite, base: JSONValue?, shape: RepresentationShape) -> WriteEffect? {
         let type = JSONBodyType(write.contentType)
         guard type != .other, let body = try? JSONValue.parse(write.body) else { return nil }
-        let object = shape.unwrapped(body)
+        let bare = shape.unwrapped(body)
+        let object = shape.object(ofWritten: bare)
         switch (write.method, type) {
         case (.post, .json), (.post, .otherJSON):
             return write.isItem || object.object == nil ? nil : .create(shape.identified(object, as: write.idValue))
-        case (.put, .json), (.put, .otherJSON): return write.isItem ? .replace(object) : nil
+        case (.put, .json), (.put, .otherJSON):
+            guard write.isItem else { return nil }
+            // What is beside the content stays.
+            let isPart = base != nil && shape.isContentAlone(bare)
+            return isPart ? .patch(JSONPatch([.add(bare, at: shape.content)])) : .replace(object)
         case (.patch, .json) where body.object == nil: return nil
         case (.patch, .otherJSON) where object.object == nil || object.namesOperations: return nil
         case (.patch, .json), (.patch, .otherJSON), (.patch, .mergePatch): return write.isItem ? .merge(object) : nil
         case (.patch, .jsonPatch):
             guard write.isItem, let patch = try? JSONPatch(document: body) else { return nil }
-            return .patch(patch.within(shape.envelope))
+            return .patch(patch.within(shape.envelope).beginning(with: shape.content))
         default: return nil
         }
     }
@@ -75,6 +80,15 @@ extension JSONValue {
 }
 
 extension JSONPatch {
+    /// Returns the patch of the content alone as one of the object; one that names the content is of the object already.
+    fileprivate func beginning(with content: JSONPointer) -> JSONPatch {
+        let isWhole = operations.contains { operation in
+            operation.moved { $0.tokens.starts(with: content.tokens) ? nil : $0 } == nil
+        }
+        guard !content.tokens.isEmpty, !isWhole else { return self }
+        return JSONPatch(operations.map { operation in operation.moved { JSONPointer(tokens: content.tokens + $0.tokens) } ?? operation })
+    }
+
     /// Returns the patch relative to `envelope` when all its paths are inside it; otherwise its paths are already relative to the object.
     fileprivate func within(_ envelope: JSONPointer) -> JSONPatch {
         func inner(_ pointer: JSONPointer) -> JSONPointer? {

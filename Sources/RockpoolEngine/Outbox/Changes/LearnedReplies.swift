@@ -29,12 +29,18 @@ final class LearnedReplies: Sendable {
     /// Takes an answer of the upstream itself to a write of no declared resource.
     /// - Parameter isEmpty: true if it has no content.
     func note(_ answer: ResponseHead, isEmpty: Bool, to request: RequestHead, plan: RoutePlan, at upstream: String) async {
-        guard plan.entity?.resource == nil, let shown = EmptyAnswers.shown(by: answer, isEmpty: isEmpty, rule: plan.success) else { return }
+        guard plan.entity?.resource == nil, isEmpty || !plan.isTelemetry,
+            let shown = EmptyAnswers.shown(by: answer, isEmpty: isEmpty, rule: plan.success)
+        else { return }
         await note(shown.map { AnswerForm(status: $0) }, for: WriteRoute(of: request, plan: plan), at: upstream)
     }
 
     /// Takes an answer to a write of a declared resource.
     func note(_ write: AnsweredWrite, plan: RoutePlan) async {
+        if plan.isTelemetry, let body = write.answerBody, let upstream = plan.upstream?.name, (200...299).contains(write.answer.status) {
+            return await note(
+                AnswerForm(telemetry: write.answer, body: body), for: WriteRoute(of: write.request, plan: plan), at: upstream)
+        }
         guard plan.entity?.resource != nil, let upstream = plan.upstream?.name, write.evidence == .answer, write.outcome == .applied else {
             return
         }
@@ -76,6 +82,7 @@ extension OutboxNotifier {
         guard write.evidence == .answer else { return }
         let plan = active.routes.plan(for: write.request)
         guard plan.entity?.resource == nil else { return await replies.note(write, plan: plan) }
+        if plan.isTelemetry, write.answerBody?.isEmpty == false { return await replies.note(write, plan: plan) }
         // A body that is too large, or came too slowly, is not at hand.
         let isEmpty = write.answerBody?.isEmpty != false && (write.answer.fields[.contentLength] ?? "0") == "0"
         await replies.note(

@@ -115,6 +115,8 @@ final class WriteOverlay: Sendable {
     /// Records the current state of an operation.
     /// - Returns: true if hot replies of its collection may be out of date.
     func note(_ operation: QueuedWrite) -> Bool {
+        // Nothing that is read has anything of it.
+        guard !operation.isTelemetry else { return false }
         guard operation.collection != nil else { return files.note(operation) }
         return note(OperationSummary(operation), entityID: operation.entityID, endedAt: operation.endedAt)
     }
@@ -159,7 +161,7 @@ final class WriteOverlay: Sendable {
     /// Adds deliveries from before the start, because cached copies may not include them yet.
     func load(_ delivered: [QueuedWrite]) {
         defer { noteCount.add(1, ordering: .releasing) }
-        for operation in delivered {
+        for operation in delivered where !operation.isTelemetry {
             guard let collection = operation.collection, let endedAt = operation.endedAt else {
                 _ = files.note(operation)
                 continue

@@ -131,7 +131,11 @@ extension OutboxCommands {
         guard operation.localID != nil, let collection = operation.collection else { return copy }
         let id = LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
         (copy.localID, copy.entityID, copy.entity) = (id, id.text, "\(collection)/\(id.text)")
-        copy.lane = Lane.name(upstream: upstream.name, entity: copy.entity, order: upstream.order, principal: operation.principal)
+        func lane(of entity: String?) -> String {
+            Lane.name(upstream: upstream.name, entity: entity, order: .entity, principal: operation.principal)
+        }
+        // A lane that is not named by the entity stays as it is.
+        if operation.lane == lane(of: operation.entity) { copy.lane = lane(of: copy.entity) }
         return copy
     }
 

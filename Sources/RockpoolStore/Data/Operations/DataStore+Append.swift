@@ -6,17 +6,30 @@ import HTTPTypes
 package import RockpoolCore
 import Synchronization
 
+/// What the acceptance of a write has made of the outbox.
+package struct Taken: Sendable {
+    package var operation: QueuedWrite
+    /// The earlier operation that it was squashed with.
+    package var squashed: QueuedWrite?
+    /// True if it is a repeat of `operation`, which waited already.
+    package var isRepeat = false
+    /// The telemetry that made room for it.
+    package var dropped: [QueuedWrite] = []
+    /// The bodies that no operation has any more.
+    var unused: [String] = []
+}
+
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
     /// - Throws: `.full`, `.diskFull`, `.shareUsedUp`, `.upstreamFull`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
     package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
-    /// Accepts a write; also returns the earlier operation that it was squashed with, if any. A repeat of a write that waits is counted there,
+    /// Accepts a write. A repeat of a write that waits is counted there,
     /// and nothing is stored (docs/outbox.md#repeats).
     /// - Parameter live: the record of its live attempt, which ends in the same transaction.
     package func take(
         _ new: QueuedWriteDraft, ending live: LiveWriteTrace? = nil
-    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) {
+    ) async throws -> Taken {
         while true {
             do { return try await taking(new, ending: live) } catch let error as DataStoreError where error.isNoRoom {
                 guard try await shedDelivered() else {
@@ -29,15 +42,15 @@ extension DataStore {
 
     private func taking(
         _ new: QueuedWriteDraft, ending live: LiveWriteTrace?
-    ) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) {
+    ) async throws -> Taken {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         // Also after an error: a failed commit may be in the log.
         defer { empty.noteTaken() }
         let taken = try await translated {
             try await queue.commit(weight: cost / 2, scope: .either, adding: new.body.blobHash, isRepeatable: true) {
-                db -> (operation: QueuedWrite, squashed: QueuedWrite?, isRepeat: Bool) in
-                if let same = try Self.countRepeat(new, in: db, now: now) { return (same, nil, true) }
+                db -> Taken in
+                if let same = try Self.countRepeat(new, in: db, now: now) { return Taken(operation: same, isRepeat: true) }
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(in: db)
@@ -57,15 +70,18 @@ extension DataStore {
                 let maySquash = new.maySquash && self.replica?.isAlone != true
                 let squashed = maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
+                let dropped = try self.makeRoom(for: new, as: sequence, in: db)
+                let unused = dropped.isEmpty ? [] : try Self.forgetUnusedBlobs(in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)
-                guard let squashed else { return (taken, nil, false) }
-                return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed, false)
+                guard let squashed else { return Taken(operation: taken, dropped: dropped, unused: unused) }
+                return Taken(operation: try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed: squashed)
             }
         }
         if taken.isRepeat { return taken }
         if let live { if live.isInFile { end(live) } else { liveWrites.free([live]) } }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
+        if !taken.unused.isEmpty { _ = try? await removeUnnamed(taken.unused) }
         if let id = new.localID { localIDs.note(id, upstream: new.upstream, collection: new.collection) }
         FailPoint.afterAcceptCommit.reached()
         return taken

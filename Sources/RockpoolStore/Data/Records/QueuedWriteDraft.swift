@@ -63,6 +63,8 @@ package struct QueuedWriteDraft: Sendable {
     package var share: OutboxShare?
     /// The most bytes of open operations of its upstream, with this one; nil: no limit of its own.
     package var upstreamLimit: ByteCount?
+    /// The most bytes that wait on its telemetry route, with this one: the oldest make room. Nil for any other write.
+    package var queueLimit: ByteCount?
     /// True if it may be the same write as an earlier equal one of its client (docs/outbox.md#repeats).
     package var mayRepeat = false
     /// Fingerprint of the request as received; the stored request may have local ids replaced.
@@ -87,6 +89,9 @@ package struct QueuedWriteDraft: Sendable {
         self.expiresAt = expiresAt
         fingerprint = Self.fingerprint(request, body: body)
     }
+
+    /// True for a write of a telemetry route.
+    package var isTelemetry: Bool { Lane.isTelemetry(lane, upstream: upstream) }
 
     /// Its place behind every operation that was accepted, for what it would wait for.
     package func summary(now: Timestamp) -> OperationSummary {
