@@ -81,6 +81,9 @@ struct GatewayReplies: Sendable {
         // A text that comes as it is made is passed on as it comes.
         case .stream(let source, nil) where !isCoded:
             reply.body = .stream(LinkedBody(source, links: GatewayLinks(gateway, .outward)), length: nil)
+            // Later ones that name the origin nowhere may be relayed: a relay looks.
+            reply.head.fields[.acceptRanges] = "none"
+            return
         case .bytes, .file, .stream:
             guard let bytes = await reply.body.collect(upTo: GatewayLinks.bodyLimit, from: cache),
                 let plain = isCoded ? bytes.decoded(of: reply.head, upTo: GatewayLinks.bodyLimit) : bytes,

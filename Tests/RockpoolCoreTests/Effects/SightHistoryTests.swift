@@ -38,7 +38,7 @@ import Testing
             random = SeededRandom(state: seed &* 7919)
             tells = random.next() % 4 > 0
             actors = (0..<4).map { number in
-                let program = Viewer.Program(address: "10.0.0.\(number)", userAgent: "p".utf8)
+                let program = Viewer.Program(address: "10.0.0.\(number)", userAgent: "p")
                 return Actor(viewer: Viewer(partition: number < 3 ? "shared key" : "alone", program: program), displayed: nil)
             }
         }
