@@ -147,7 +147,7 @@ package final class ResourceLearning: Sendable {
     }
 
     private func note(_ answer: SeenAnswer, of upstream: String) async {
-        let changes = state.withLock { $0.learners[upstream, default: ResourceLearner()].note(answer) }
+        let changes = change(upstream) { $0.note(answer) }
         for change in changes {
             switch change {
             case .learned(let collection): logger.notice("\(upstream): \(collection) is known now; see: rockpool learned ls")
@@ -156,14 +156,26 @@ package final class ResourceLearning: Sendable {
                 logger.notice("\(upstream): \(collection) is not used as learned any more", metadata: ["reason": "\(reason)"])
             }
         }
-        if !changes.isEmpty { await apply(to: upstream) }
+        if !changes.isEmpty { await keep(upstream) }
     }
 
-    /// Makes what is known part of the routes, and stores it.
-    private func apply(to upstream: String) async {
+    /// Changes what is known of an upstream, and makes it part of the routes.
+    private func change<Result: Sendable>(_ upstream: String, by change: (inout ResourceLearner) -> Result) -> Result {
+        let (result, isNews) = state.withLock { state in
+            let before = state.learners[upstream]?.resources ?? []
+            let result = change(&state.learners[upstream, default: ResourceLearner()])
+            let resources = state.learners[upstream]?.resources ?? []
+            // Within the lock: nobody is told of what the routes do not have yet, and the later of two changes is the last.
+            if resources != before { active.take(resources, learnedBy: upstream) }
+            return (result, resources != before)
+        }
+        if isNews { onChange() }
+        return result
+    }
+
+    /// Stores what is known of an upstream.
+    private func keep(_ upstream: String) async {
         let learner = state.withLock { $0.learners[upstream] } ?? ResourceLearner()
-        active.take(learner.resources, learnedBy: upstream)
-        onChange()
         do {
             try await data.keep(learned: learner.isEmpty ? nil : learner.json, upstream: upstream)
         } catch {
@@ -184,17 +196,16 @@ package final class ResourceLearning: Sendable {
     /// - Returns: the number of resources that were known.
     package func forget(_ collection: String?, of upstream: String) async -> Int {
         await takeUp()
-        let count = state.withLock { $0.learners[upstream]?.forget(collection) } ?? 0
-        await apply(to: upstream)
+        let count = change(upstream) { $0.forget(collection) }
+        await keep(upstream)
         return count
     }
 
     /// Forgets what only one identity has shown.
     func forget(identity: String) async {
         await takeUp()
-        let changed = state.withLock { state in
-            Array(state.learners.keys).filter { state.learners[$0]?.forget(owner: identity) == true }
-        }
-        for upstream in changed { await apply(to: upstream) }
+        let known = state.withLock { Array($0.learners.keys) }
+        let changed = known.filter { upstream in change(upstream) { $0.forget(owner: identity) } }
+        for upstream in changed { await keep(upstream) }
     }
 }
