@@ -21,15 +21,6 @@ package struct TelemetryQueue: Hashable, Sendable {
     package init(upstream: String, route: String) { (self.upstream, self.route) = (upstream, route) }
 }
 
-/// SQL for rows of telemetry writes, which their lane shows.
-enum TelemetryRow {
-    /// True for a telemetry write.
-    static func condition(_ row: String) -> String { "substr(\(row).lane, length(\(row).upstream) + 1, 3) = ' # '" }
-
-    /// The name of its queue (`Lane.telemetryQueue`).
-    static func queue(_ row: String) -> String { "substr(\(row).lane, 1, length(\(row).lane) - \(Lane.numberLength + 1))" }
-}
-
 extension DataStore {
     /// Beginning of the names under which `total` counts what was dropped: `dropped LIMIT QUEUE`.
     private static let droppedMark = "dropped "
