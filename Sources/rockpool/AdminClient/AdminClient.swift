@@ -91,7 +91,9 @@ struct AdminClient: Sendable {
         if code == CURLE_COULDNT_CONNECT {
             // Only these codes mean that no server listens; a socket with denied access may still have one.
             if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return notRunning }
-            let advice = number == Int(EACCES) ? " (members of its group may use it, such as: sudo adduser $USER rockpool)" : ""
+            let advice =
+                number == Int(EACCES)
+                ? "; run the command with sudo, or as one of the members of its group: sudo adduser $USER rockpool, then log in anew" : ""
             return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))\(advice)")
         }
         return .broken(String(cString: curl_easy_strerror(code)))

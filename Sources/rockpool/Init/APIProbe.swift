@@ -23,6 +23,9 @@ struct APIProbe {
                 Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed\(advice)".inOneLine)
                 return ProposedAPI()
             }
+            if place == path, found.status >= 400 {
+                Display.error.print("rockpool: \(origin.url)\(path) answers \(found.status): is the path right?".inOneLine)
+            }
             guard found.status == 200, let document = DocumentText.value(of: found.body) else { continue }
             let reading = OpenAPIReading(document: document)
             if reading.isDescription { return try reading.proposal(from: origin.url + place) }

@@ -30,6 +30,9 @@ struct AddCommand: AsyncParsableCommand {
         let declared = try api.declared(besides: inForce, name: name)
         if let known = inForce.upstreams.first(where: { $0.origin == declared.origin }) {
             Display.output.print("\(known.origin.url) is declared already, as \(known.name)".inOneLine)
+            if known.resources.isEmpty {
+                Display.output.print("its lists and items are learned from its traffic: rockpool learned ls; or proposed: rockpool learn")
+            }
             return try await tell(known, by: server)
         }
         if !dryRun { try Self.advising(edit.checkWritable) }
@@ -43,7 +46,8 @@ struct AddCommand: AsyncParsableCommand {
         try Self.advising { () throws(CommandFailure) in try edit.write(edited) }
         guard let server else {
             return Display.output.print(
-                "no server runs; start it: rockpool serve\(common.config.map { " --config \($0)" } ?? "")".inOneLine)
+                "no server runs; start it, and wait for \"rockpool ready\": rockpool serve\(common.config.map { " --config \($0)" } ?? "")"
+                    .inOneLine)
         }
         do { _ = try await server.client.send(.post("/v1/reload")) } catch {
             try edit.write(edit.text)
