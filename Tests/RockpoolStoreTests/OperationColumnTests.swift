@@ -26,7 +26,7 @@ import Testing
         (new.dependsOn, new.group, new.noMerge, new.maySquash, new.action) = (["0"], "g", true, true, "publish")
         new.base = Conflict.Side(body: [1], contentType: "a/b", etag: "\"a\"")
         (new.baseETag, new.baseFetchedAt, new.conditionedOn, new.takesBase) = ("\"a\"", time.now, [1], true)
-        (new.share, new.upstreamLimit) = (.unproved, .mb(1))
+        (new.share, new.upstreamLimit, new.queueLimit) = (.unproved, .mb(1), .mb(1))
         new.baseSeen = BaseSeen(at: time.now, source: .cache, version: "\"a b\"")
         new.viewer = Viewer.Program(number: -7)
         new.reach = Reach(program: Viewer.Program(number: -7), until: 1)

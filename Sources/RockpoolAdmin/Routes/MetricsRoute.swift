@@ -115,13 +115,12 @@ struct MetricsRoute {
                 open.map { (["upstream": upstream, "state": $0.rawValue], counts[$0, default: 0]) }
             })
         let queues = try await data.telemetryQueues(of: active.routes)
-        func labels(_ queue: TelemetryQueue) -> MetricsText.Labels { ["upstream": queue.upstream, "route": queue.route] }
         metrics.add(
             "rockpool_telemetry_waiting", kind: .gauge, help: "Writes that wait on a telemetry route, by upstream and route.",
-            samples: queues.map { (labels($0), $0.waiting) })
+            samples: queues.map { (["upstream": $0.upstream, "route": $0.route], $0.waiting) })
         metrics.add(
             "rockpool_telemetry_bytes", kind: .gauge, help: "Bytes that count against the limit of a telemetry route.",
-            samples: queues.map { (labels($0), $0.bytes) })
+            samples: queues.map { (["upstream": $0.upstream, "route": $0.route], $0.bytes) })
         metrics.add(
             "rockpool_telemetry_dropped_total", kind: .counter, help: "Writes dropped at a limit of their telemetry route: age or bytes.",
             samples: queues.flatMap { queue in

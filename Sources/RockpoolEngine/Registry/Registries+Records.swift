@@ -83,7 +83,7 @@ extension Registries {
         guard context.request.method == .get || context.keyedBody != nil else { return await reads.readServerState(&context) }
         let form = context.keyedBody.map { Array($0.readableBytesView) } ?? []
         let question = TokenQuestion(context.request, form: form)
-        let holder = name("asker", context.request.urlWithoutQuery + "\n" + question.asker)
+        let holder = secretName("asker", context.request.urlWithoutQuery + "\n" + question.asker)
         let key = CacheKey(
             method: "GET", origin: context.request.origin, target: context.request.path, identity: StoragePartition.registry.name,
             body: CacheStore.digest(of: "token\n\(holder)".utf8))
@@ -100,7 +100,7 @@ extension Registries {
             let bytes = await body.collect(upTo: Self.tokenLimit, from: cache)?.decoded(of: head, upTo: Self.tokenLimit)
             if head.status == 200, !isDoubtful, let given = bytes.flatMap({ TokenAnswer(Array($0.readableBytesView)) }) {
                 for token in given.tokens {
-                    let name = name("bearer", token)
+                    let name = secretName("bearer", token)
                     admissions.withLock { $0.note(token: name, of: holder, until: sentAt + given.lifetime, now: sentAt) }
                 }
                 if context.plan.route?.store != .never {

@@ -180,17 +180,17 @@ final class Registries: Sendable {
         let named = context.plan.upstream?.identity.fieldName
         let fields = context.request.fields.filter { $0.name == named || SecretFields.identifies($0.name) }
         let lines = fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
-        let credential = name("client", context.request.origin.url + "\n" + lines.joined(separator: "\n"))
+        let credential = secretName("client", context.request.origin.url + "\n" + lines.joined(separator: "\n"))
         guard fields.count == 1, let value = context.request.fields[.authorization], value.prefix(7).lowercased() == "bearer " else {
             return RegistryClient(credential: credential, token: nil, holder: credential)
         }
-        let token = name("bearer", String(value.dropFirst(7).drop { $0 == " " }))
+        let token = secretName("bearer", String(value.dropFirst(7).drop { $0 == " " }))
         return RegistryClient(
             credential: credential, token: token, holder: admissions.withLock { $0.holder(ofToken: token) } ?? credential)
     }
 
     /// A name for a secret, from which it cannot be derived.
-    func name(_ kind: String, _ secret: String) -> String { data.identityName("registry\n\(kind)\n\(secret)".utf8) }
+    func secretName(_ kind: String, _ secret: String) -> String { data.identityName("registry\n\(kind)\n\(secret)".utf8) }
 
     // MARK: tokens of Rockpool
 
