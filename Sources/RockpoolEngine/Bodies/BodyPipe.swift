@@ -57,10 +57,10 @@ package final class BodyPipe: BodySource {
     private var mark: Int { budget.isExceeded ? min(highWater, SharedBudget.Share.least) : highWater }
 
     /// A pipe that already contains the whole body.
-    package convenience init(whole bytes: ByteBuffer) {
+    package convenience init(whole bytes: ByteBuffer, trailers: HTTPFields = [:]) {
         self.init()
         offer(bytes)
-        finish()
+        finish(trailers)
     }
 
     /// A body that broke off before its first byte.

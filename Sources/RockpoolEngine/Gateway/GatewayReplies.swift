@@ -31,10 +31,7 @@ struct GatewayReplies: Sendable {
             exchange.body = BodyPipe(bytes, then: rest)
         } else {
             let whole = inward(Array(bytes.readableBytesView), by: gateway, rewriting).map { ByteBuffer(bytes: $0) } ?? bytes
-            let pipe = BodyPipe()
-            pipe.offer(whole)
-            pipe.finish(body.trailers)
-            exchange.body = pipe
+            exchange.body = BodyPipe(whole: whole, trailers: body.trailers)
             if rewriting == .jsonURLs || exchange.bodyLength != nil { exchange.bodyLength = Int64(whole.readableBytes) }
         }
     }
