@@ -1,4 +1,4 @@
-// An upstream is added to files of every form; all other lines stay (docs/reference/cli.md#add).
+// An upstream is added to files of every form, and taken from them; all other lines stay (docs/reference/cli.md#add).
 import RockpoolCore
 import Testing
 
@@ -38,5 +38,50 @@ import Testing
     @Test(arguments: ["upstreams: [{ name: a, origin: \"https://a.example.com\" }]\n", "{ upstreams: [] }\n", "upstreams: [\n]\n"])
     func aFileWithoutAPlaceForLinesIsLeftAlone(text: String) throws {
         #expect(throws: (any Error).self) { try edited(text) }
+    }
+
+    /// What `rockpool add` writes of an API without resources ends with comments.
+    private static let commented = """
+        upstreams:
+          # the first
+          - name: a
+            origin: "https://a.example.com"
+            # No resources were found
+            # resources:
+        """
+
+    @Test(arguments: ["\n", "\n\n  # - name: later\n", "\nlog: { access: \"off\" }\n"])
+    func commentsStayWithTheUpstreamTheyAreAbout(rest: String) throws {
+        let edited = try edited(Self.commented + rest)
+        #expect(edited.hasPrefix(Self.commented + "\n  - name: \"new\"\n"), "\(edited)")
+        let back = try ConfigurationEdit(text: edited, named: "rockpool.yaml").removing("new")
+        #expect(back.text == Self.commented + rest)
+        #expect(back.lines == entry.map { "  " + $0 })
+        let other = try ConfigurationEdit(text: edited, named: "rockpool.yaml").removing("a")
+        #expect(!other.text.contains("the first") && !other.text.contains("No resources") && other.text.contains(entry[1]))
+        #expect(other.lines.count == 5)
+    }
+
+    @Test(arguments: [
+        "upstreams:\n  \(before)\n", "upstreams:\n\(before)\nlog: { access: \"off\" }\n", "upstreams:\r\n  \(before)\r\n",
+        "upstreams:\n-\n  name: a\n  origin: https://a.example.com\n  routes:\n  - { match: /x, store: never }\n\n# end\n",
+    ])
+    func whatIsAddedIsRemovedAgain(text: String) throws {
+        let edited = try edited(text)
+        try #expect(ConfigurationEdit(text: edited, named: "f").removing("new").text == text)
+        let other = try ConfigurationEdit(text: edited, named: "f").removing("a").text
+        let read = try ConfigurationSources(environment: [:]).load(yaml: other, named: "f").configuration
+        #expect(read.upstreams.map(\.name) == ["new"])
+        let none = try ConfigurationEdit(text: text, named: "f").removing("a").text
+        #expect(try ConfigurationSources(environment: [:]).load(yaml: none, named: "f").configuration.upstreams.isEmpty)
+    }
+
+    @Test(arguments: [
+        "upstreams: [{ name: a, origin: \"https://a.example.com\" }]\n",
+        "{ upstreams: [{ name: a, origin: \"https://a.example.com\" }] }\n",
+        "upstreams:\n  - &first { name: a, origin: \"https://a.example.com\" }\n  - { <<: *first, name: b, origin: \"https://b.example.com\" }\n",
+    ])
+    func anUpstreamWithoutLinesOfItsOwnStays(text: String) throws {
+        #expect(throws: (any Error).self) { try ConfigurationEdit(text: text, named: "f").removing("a") }
     }
 }

@@ -1,8 +1,8 @@
-// A configuration file with one upstream more (docs/reference/cli.md#add). All other lines stay as they are, comments too.
+// A configuration file with one upstream more or less (docs/reference/cli.md#add). All other lines stay as they are, comments too.
 import Foundation
 import RockpoolCore
 
-/// The text of a configuration, to which upstreams are added.
+/// The text of a configuration, to which upstreams are added and from which they are taken.
 struct ConfigurationEdit {
     let file: String
     /// The text before.
@@ -31,10 +31,31 @@ struct ConfigurationEdit {
         var meant = try Self.read(text, named: file)
         meant.upstreams += declared.upstreams
         let edited = try inserting(lines)
-        guard try Self.read(edited, named: file) == meant else {
-            throw CommandFailure(.failed, "\(file) would not mean what is meant with these lines; nothing is changed".inOneLine)
-        }
+        try check(edited, means: meant)
         return edited
+    }
+
+    /// Returns the text without an upstream, and the lines that it lacks then: those of the upstream with the comments about it.
+    /// - Throws: a failure if the upstreams have no lines of their own, or if the file would mean anything else than without it.
+    func removing(_ name: String) throws -> (text: String, lines: [String]) {
+        var meant = try Self.read(text, named: file)
+        var lines = Self.lines(of: text)
+        guard let index = meant.upstreams.firstIndex(where: { $0.name == name }) else { return (text, []) }
+        guard let list = UpstreamLines(of: lines), list.entries.count == meant.upstreams.count else {
+            throw CommandFailure.inOneLine(file)
+        }
+        meant.upstreams.remove(at: index)
+        let removed = Array(lines[list.entries[index]])
+        lines.removeSubrange(list.entries[index])
+        let edited = lines.joined(separator: lineEnd)
+        try check(edited, means: meant)
+        return (edited, removed.filter { !$0.isEmpty })
+    }
+
+    private func check(_ edited: String, means meant: Configuration) throws(CommandFailure) {
+        guard let read = try? Self.read(edited, named: file), read == meant else {
+            throw CommandFailure(.failed, "\(file) would not mean what is meant with this change; nothing is changed".inOneLine)
+        }
     }
 
     /// The lines that are new in `edited`, for people.
@@ -57,20 +78,15 @@ struct ConfigurationEdit {
     private func inserting(_ entry: [String]) throws(CommandFailure) -> String {
         var lines = Self.lines(of: text)
         while lines.last?.isEmpty == true { lines.removeLast() }
-        if lines.first(where: { !Self.isBlank($0) })?.drop(while: { $0 == " " }).hasPrefix("{") == true { throw .inOneLine(file) }
-        guard let key = lines.firstIndex(where: { $0.hasPrefix("upstreams:") }) else {
+        if lines.first(where: { !UpstreamLines.isBlank($0) })?.drop(while: { $0 == " " }).hasPrefix("{") == true { throw .inOneLine(file) }
+        guard let key = UpstreamLines.key(in: lines) else {
             return (lines + ["upstreams:"] + Self.indented(entry, by: 2) + [""]).joined(separator: lineEnd)
         }
         let value = lines[key].dropFirst("upstreams:".count).prefix { $0 != "#" }.filter { $0 != " " }
         guard ["", "[]", "null", "~"].contains(value) else { throw .inOneLine(file) }
         var (end, column) = (key + 1, 2)
-        if value.isEmpty, let first = lines[end...].firstIndex(where: { !Self.isBlank($0) }),
-            lines[first].drop(while: { $0 == " " }).hasPrefix("- ")
-        {
-            column = Self.indentation(lines[first])
-            end = first + 1
-            while end < lines.count, Self.isBlank(lines[end]) || Self.goesOn(lines[end], column: column) { end += 1 }
-            while Self.isBlank(lines[end - 1]) { end -= 1 }
+        if value.isEmpty, let list = UpstreamLines(of: lines), let last = list.entries.last {
+            (end, column) = (last.upperBound, list.column)
         } else if let comment = lines[key].firstIndex(of: "#") {
             lines[key] = "upstreams:  " + lines[key][comment...]
         } else {
@@ -80,17 +96,47 @@ struct ConfigurationEdit {
         return (lines + [""]).joined(separator: lineEnd)
     }
 
-    private static func goesOn(_ line: String, column: Int) -> Bool {
-        indentation(line) > column || indentation(line) == column && line.dropFirst(column).hasPrefix("-")
-    }
-
-    private static func isBlank(_ line: String) -> Bool {
-        let rest = line.drop { $0 == " " || $0 == "\t" }
-        return rest.isEmpty || rest.hasPrefix("#")
-    }
-
     private static func indented(_ lines: [String], by columns: Int) -> [String] {
         lines.map { $0.isEmpty ? $0 : String(repeating: " ", count: columns) + $0 }
+    }
+}
+
+/// The list of upstreams in the lines of a file, each upstream in lines of its own.
+private struct UpstreamLines {
+    /// The column of the dashes.
+    let column: Int
+    /// The lines of each upstream, with the comments about it: those directly above it in the column of its dash, and those below it that
+    /// are indented more.
+    let entries: [Range<Int>]
+
+    /// Nil where the key has no list below it, or a list in one line.
+    init?(of lines: [String]) {
+        guard let key = Self.key(in: lines), var dash = lines[(key + 1)...].firstIndex(where: { !Self.isBlank($0) }) else { return nil }
+        let column = Self.indentation(lines[dash])
+        var entries: [Range<Int>] = []
+        while dash < lines.count, Self.isDash(lines[dash], in: column) {
+            let next = lines[(dash + 1)...].firstIndex { !Self.isBlank($0) && Self.indentation($0) <= column } ?? lines.count
+            let end = lines[dash..<next].lastIndex { !Self.isBlank($0) || Self.isComment($0) && Self.indentation($0) > column } ?? dash
+            let above = entries.last?.upperBound ?? key + 1
+            let isAbout = { (line: String) in Self.isComment(line) && Self.indentation(line) == column }
+            let start = lines[above..<dash].lastIndex { !isAbout($0) }.map { $0 + 1 } ?? above
+            entries.append(start..<end + 1)
+            dash = next
+        }
+        guard !entries.isEmpty else { return nil }
+        (self.column, self.entries) = (column, entries)
+    }
+
+    static func key(in lines: [String]) -> Int? { lines.firstIndex { $0.hasPrefix("upstreams:") } }
+
+    /// True for an empty line and for a comment.
+    static func isBlank(_ line: String) -> Bool { line.drop { $0 == " " || $0 == "\t" }.isEmpty || isComment(line) }
+
+    private static func isComment(_ line: String) -> Bool { line.drop { $0 == " " || $0 == "\t" }.hasPrefix("#") }
+
+    private static func isDash(_ line: String, in column: Int) -> Bool {
+        let rest = line.dropFirst(column)
+        return indentation(line) == column && (rest == "-" || rest.hasPrefix("- "))
     }
 
     private static func indentation(_ line: String) -> Int { line.prefix { $0 == " " }.count }
@@ -139,6 +185,6 @@ extension ConfigurationEdit {
 extension CommandFailure {
     fileprivate static func inOneLine(_ file: String) -> CommandFailure {
         CommandFailure(
-            .failed, "the upstreams of \(file) are in one line; write them as a list of lines, or add the API there yourself".inOneLine)
+            .failed, "the upstreams of \(file) are in one line; write them as a list of lines, or change them there yourself".inOneLine)
     }
 }
