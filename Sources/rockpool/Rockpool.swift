@@ -40,7 +40,8 @@ struct Rockpool: AsyncParsableCommand {
             CommandGroup(
                 name: "Start",
                 subcommands: [
-                    ServeCommand.self, InitCommand.self, AddCommand.self, LearnCommand.self, DemoCommand.self, ServiceCommand.self,
+                    ServeCommand.self, InitCommand.self, AddCommand.self, RemoveCommand.self, LearnCommand.self, DemoCommand.self,
+                    ServiceCommand.self,
                 ]),
             CommandGroup(
                 name: "See",

@@ -50,10 +50,7 @@ struct LearnedCommand: AsyncParsableCommand {
             guard !dryRun else { return }
             try edit.checkWritable()
             try edit.write(text)
-            do { _ = try await server.client.send(.post("/v1/reload")) } catch {
-                try edit.write(edit.text)
-                throw CommandFailure(.failed, "nothing is changed: \(error)".inOneLine)
-            }
+            try await server.client.reload(after: edit)
         }
 
         /// The file with the resources of each upstream, by its name.

@@ -21,11 +21,8 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let server = try await common.running()
-        let file = try file(of: server)
-        let edit = try Self.advising { () throws(CommandFailure) in try ConfigurationEdit(file: file) }
-        let before = try ConfigurationSources(file: access(file, F_OK) == 0 ? file : nil, environment: [:]).load().configuration
-        let inForce = server?.configuration ?? before
+        let change = try await ConfigurationChange(common)
+        let inForce = change.server?.configuration ?? change.before
         let api = APIAddress(url)
         let declared = try api.declared(besides: inForce, name: name)
         if let known = inForce.upstreams.first(where: { $0.origin == declared.origin }) {
@@ -33,50 +30,22 @@ struct AddCommand: AsyncParsableCommand {
             if known.resources.isEmpty {
                 Display.output.print("its lists and items are learned from its traffic: rockpool learned ls; or proposed: rockpool learn")
             }
-            return try await tell(known, by: server)
+            return try await tell(known, by: change.server)
         }
-        if !dryRun { try Self.advising(edit.checkWritable) }
+        if !dryRun { try change.checkWritable() }
         let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
         let found = try APIProbe(origin: declared.origin).usual(below: api.path) ?? ProposedAPI()
         let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: found, gateway: address)
-        let edited = try edit.adding(proposed.entry)
-        Display.output.print("\(file):".inOneLine)
-        for line in edit.added(in: edited) { Display.output.print("+ \(line)".inOneLine) }
+        let edited = try change.edit.adding(proposed.entry)
+        change.show(change.edit.added(in: edited), mark: "+")
         guard !dryRun else { return }
-        try Self.advising { () throws(CommandFailure) in try edit.write(edited) }
-        guard let server else {
+        try await change.apply(edited)
+        guard let server = change.server else {
             return Display.output.print(
                 "no server runs; start it, and wait for \"rockpool ready\": rockpool serve\(common.config.map { " --config \($0)" } ?? "")"
                     .inOneLine)
         }
-        do { _ = try await server.client.send(.post("/v1/reload")) } catch {
-            try edit.write(edit.text)
-            throw CommandFailure(.failed, "nothing is changed: \(error)".inOneLine)
-        }
         try await tell(declared, by: server)
-    }
-
-    /// Names the same command with the rights of root where this user has too few.
-    private static func advising<Value>(_ step: () throws(CommandFailure) -> Value) throws(CommandFailure) -> Value {
-        do { return try step() } catch {
-            guard geteuid() != 0 else { throw error }
-            let words = CommandLine.arguments.dropFirst().map { word in
-                word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._~:/=@%+".contains($0)) } ? word : ShellWord.quote(word)
-            }
-            throw CommandFailure(error.status, "\(error.message); run: sudo rockpool \(words.joined(separator: " "))".inOneLine)
-        }
-    }
-
-    /// The file of the running server, else the one of the next start.
-    private func file(of server: RunningServer?) throws -> String {
-        let ownFile = Directories.userFile(environment: ProcessInfo.processInfo.environment)
-        guard let server else { return common.file ?? ownFile }
-        if let file = server.facts.configFile { return file }
-        // A server that was started without a file reads the user's with the next reload.
-        guard server.isOwn else {
-            throw CommandFailure(.failed, "the server of another user runs without a configuration file; start it with one")
-        }
-        return ownFile
     }
 
     /// Prints how clients reach the API.

@@ -115,7 +115,7 @@ struct ExampleWorld {
             .replacing("http://api.example.com", with: "http://127.0.0.1:\(world.api.port)")
         if line.contains(" ID") { line = line.replacing(" ID", with: " " + (try await id(for: command, line: line))) }
         try await prepare(for: command, in: directory)
-        let own = ["service", "serve", "init", "demo", "ca "].contains { line.contains("rockpool \($0)") }
+        let own = ["service", "serve", "init", "demo", "ca ", "remove"].contains { line.contains("rockpool \($0)") }
         var environment = [
             "PATH": "\(tools):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": directory.path, "EDITOR": "true",
             "LANG": "C.UTF-8", "SHELL": "/bin/bash",
@@ -128,6 +128,9 @@ struct ExampleWorld {
         var script = own ? line.replacing("rockpool serve", with: "rm -rf rockpool.yaml .config; rockpool serve \(Self.ports)") : line
         // The file of the directory names the directories of the server.
         if ["config check", "config show"].contains(where: line.contains) { script = "rockpool config trust > /dev/null; " + script }
+        if line.contains("rockpool remove") {
+            script = "rm -rf rockpool.yaml .config; rockpool add http://127.0.0.1:\(world.api.port) --name notes > /dev/null; \(script)"
+        }
         if line.contains("service uninstall") { script = "rockpool service install > /dev/null; " + script }
         if line.contains("ca install") {
             script = "unshare -m sh -c \(Self.quoted("mount -t tmpfs none /usr/local/share/ca-certificates && {\n\(script)\n}"))"

@@ -1,5 +1,5 @@
-// One more API for a server that runs: by `rockpool add`, by the admin API, and by a reload of a changed file
-// (docs/reference/cli.md#add, docs/reference/configuration.md#reload).
+// One API more or less for a server that runs: by `rockpool add` and `remove`, by the admin API, and by a reload of a changed file
+// (docs/reference/cli.md#add, docs/reference/cli.md#remove, docs/reference/configuration.md#reload).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -68,6 +68,47 @@ import Testing
         #expect(taken.status != 0 && taken.errors.contains("gateway"), "\(taken.output)\(taken.errors)")
         #expect(try Files.text(of: file) == text)
         try await #expect(Curl.send("GET", "\(gateway)/v1/notes/1").status == 200)
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+        await api.stop()
+    }
+
+    /// What was added is taken back: the file is as it was, and the gateway is closed. Writes keep it, or wait until it is declared again.
+    @Test func anAPIIsTakenBack() async throws {
+        let (scratch, api) = (try Scratch(), try await NotesServer.start(seed: [["title": "a"]]))
+        let file = try scratch.write(
+            "proxy: { listen: \"127.0.0.1:0\" }\nadmin: { listen: \"127.0.0.1:0\" }\nstorage: { min_free: 1 MB, cache_dir: c, state_dir: s }\n",
+            to: "rockpool.yaml")
+        let before = try Files.text(of: file) + "upstreams:\n"
+        let environment = ["HOME": scratch.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        let child = try await ChildProcess(Binary.path, ["serve", "--config", file], environment: environment)
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        func rockpool(_ words: String...) async throws -> Command {
+            try await Command.rockpool(words + ["--config", file], environment: environment)
+        }
+        let url = "http://127.0.0.1:\(api.port)"
+        let added = try await rockpool("add", url, "--name", "notes")
+        let gateway = try #require(added.output.firstMatch(of: /use (http:\/\/127\.0\.0\.1:[0-9]+) in place of/)?.1, "\(added.errors)")
+        let unknown = try await rockpool("remove", "note")
+        #expect(unknown.status == 1 && unknown.errors.contains("no upstream \"note\", but notes"), "\(unknown.errors)")
+        let looked = try await rockpool("remove", "notes", "--dry-run")
+        #expect(looked.status == 0 && looked.output.contains("-   - name: \"notes\""), "\(looked.output)\(looked.errors)")
+        try await #expect(rockpool("network", "offline").status == 0)
+        let write = try await Curl.send("PUT", "\(gateway)/v1/notes/1", fields: ["Content-Type: application/json"], body: #"{"title":"b"}"#)
+        #expect((200..<300).contains(write.status) && write["rockpool-operation"] != nil, "\(write)")
+        let text = try Files.text(of: file)
+        let refused = try await rockpool("remove", url)
+        #expect(refused.status == 1 && refused.errors.contains("1 write to notes is not delivered"), "\(refused.output)\(refused.errors)")
+        #expect(try Files.text(of: file) == text)
+        let removed = try await rockpool("remove", url, "--yes")
+        #expect(removed.status == 0, "\(removed.output)\(removed.errors)")
+        #expect(removed.output.contains("1 write to notes stays in the outbox"), "\(removed.output)")
+        #expect(try Files.text(of: file) == before)
+        try await #expect(Curl.send("GET", "\(gateway)/v1/notes/1").status == 0)
+        // Declared again, it gets what waited for it.
+        try await #expect(rockpool("add", url, "--name", "notes").status == 0)
+        try await #expect(rockpool("network", "auto").status == 0)
+        try await eventually("the write is delivered") { api.log().contains { $0.method == .put } }
         child.signal(SIGTERM)
         try await #expect(child.ending() == .exit(0))
         await api.stop()
