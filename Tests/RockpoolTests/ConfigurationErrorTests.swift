@@ -295,4 +295,17 @@ import Testing
             try ConfigurationSources(file: "/no/such.yaml", environment: [:]).load()
         }
     }
+
+    @Test(
+        arguments: [
+            ("htp://a.example.com", "http://a.example.com"), ("htps://a.example.com/v1", "https://a.example.com/v1"),
+            ("HTTPS://a.example.com", "https://a.example.com"), ("https:/a.example.com:8443", "https://a.example.com:8443"),
+            ("http//localhost:8000", "http://localhost:8000"), ("a.example.com/v1", "https://a.example.com/v1"),
+            ("localhost:8000", "http://localhost:8000"), ("ftp://a.example.com", nil), ("nonsense", nil), ("http://a.example.com?x", nil),
+        ] as [(String, String?)])
+    func aMistypedOriginIsToldWithTheOneThatIsMeant(text: String, meant: String?) {
+        let problem = Self.problems("upstreams: [{ name: a, origin: \"\(text)\" }]").first ?? ""
+        #expect(problem.contains("\"\(text)\" is not an origin"), "\(problem)")
+        #expect(problem.firstMatch(of: /; did you mean: (.*)$/).map { String($0.1) } == meant, "\(problem)")
+    }
 }

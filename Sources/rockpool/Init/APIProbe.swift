@@ -12,26 +12,37 @@ struct APIProbe {
         "/v1/openapi.json", "/.well-known/openapi.json", "/v1/__api__",
     ]
 
-    /// What `path` itself is, a description or a collection, else a description at the usual paths; nil without one. An API that cannot be
-    /// reached is reported.
-    func usual(below path: String) throws -> ProposedAPI? {
+    /// What an API says of itself.
+    enum Answer {
+        case proposed(ProposedAPI)
+        /// The API answers, and shows no resources.
+        case nothing
+        /// The reason why it does not answer, with advice.
+        case unreachable(String)
+
+        var proposal: ProposedAPI {
+            if case .proposed(let api) = self { api } else { ProposedAPI() }
+        }
+    }
+
+    /// What `path` itself is, a description or a collection, else a description at the usual paths.
+    func usual(below path: String) throws -> Answer {
         let inner = path.isEmpty ? [] : [path] + (Self.usualPaths + ["/__api__"]).map { path + $0 }
         for place in inner + Self.usualPaths {
-            guard let found = URLFetch.get(origin.url + place) else {
+            let found: URLFetch.Document
+            do { found = try URLFetch.get(origin.url + place) } catch {
                 let proxy = EnvironmentProxy(for: origin, in: ProcessInfo.processInfo.environment)
-                let advice = proxy.map { "; \($0.advice)" } ?? ""
-                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed\(advice)".inOneLine)
-                return ProposedAPI()
+                return .unreachable(error.reason + (proxy.map { "; \($0.advice)" } ?? ""))
             }
             if place == path, found.status >= 400 {
                 Display.error.print("rockpool: \(origin.url)\(path) answers \(found.status): is the path right?".inOneLine)
             }
             guard found.status == 200, let document = DocumentText.value(of: found.body) else { continue }
             let reading = OpenAPIReading(document: document)
-            if reading.isDescription { return try reading.proposal(from: origin.url + place) }
-            if place == path, SampleReading.list(in: document) != nil { return try collections([path]) }
+            if reading.isDescription { return .proposed(try reading.proposal(from: origin.url + place)) }
+            if place == path, SampleReading.list(in: document) != nil { return .proposed(try collections([path])) }
         }
-        return nil
+        return .nothing
     }
 
     /// The resources of collections, each with one entry, which shows where the object lies in an item's body.
@@ -40,7 +51,7 @@ struct APIProbe {
         var empty: [String] = []
         for path in paths {
             guard path.hasPrefix("/") else { throw CommandFailure(.usage, "--collection takes a path such as /v1/notes") }
-            guard let list = URLFetch.get(origin.url + path), (200..<300).contains(list.status) else {
+            guard let list = try? URLFetch.get(origin.url + path), (200..<300).contains(list.status) else {
                 throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
             }
             let document = DocumentText.value(of: list.body)
@@ -51,7 +62,7 @@ struct APIProbe {
                 continue
             }
             guard let item = entries.first.flatMap({ SampleReading.path(of: $0, in: path) }),
-                let entry = URLFetch.get(origin.url + item)
+                let entry = try? URLFetch.get(origin.url + item)
             else { continue }
             reading.note(
                 method: "GET", path: item, status: entry.status, body: DocumentText.value(of: entry.body), cacheControl: entry.cacheControl,

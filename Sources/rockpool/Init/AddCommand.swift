@@ -34,8 +34,12 @@ struct AddCommand: AsyncParsableCommand {
         }
         if !dryRun { try change.checkWritable() }
         let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
-        let found = try APIProbe(origin: declared.origin).usual(below: api.path) ?? ProposedAPI()
-        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: found, gateway: address)
+        let answer = try APIProbe(origin: declared.origin).usual(below: api.path)
+        if case .unreachable(let reason) = answer {
+            let back = dryRun ? "" : "; it is declared all the same, and taken back by: rockpool remove \(declared.name)"
+            Display.error.print("rockpool: \(declared.origin.url) cannot be reached: \(reason)\(back)".inOneLine)
+        }
+        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: answer.proposal, gateway: address)
         let edited = try change.edit.adding(proposed.entry)
         change.show(change.edit.added(in: edited), mark: "+")
         guard !dryRun else { return }

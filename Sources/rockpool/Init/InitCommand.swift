@@ -55,11 +55,15 @@ struct InitCommand: AsyncParsableCommand {
         if let har { return try recorded(in: Self.document(at: har), at: har, origin: origin) }
         let probe = APIProbe(origin: origin)
         if !collection.isEmpty { return try probe.collections(collection) }
-        guard let api = try probe.usual(below: APIAddress(url).path) else {
+        let answer = try probe.usual(below: APIAddress(url).path)
+        switch answer {
+        case .proposed: break
+        case .nothing:
             Display.error.print("rockpool: no description was found; name one by --openapi, traffic by --har, or lists by --collection")
-            return ProposedAPI()
+        case .unreachable(let reason):
+            Display.error.print("rockpool: \(origin.url) cannot be reached, no resources are proposed: \(reason)".inOneLine)
         }
-        return api
+        return answer.proposal
     }
 
     private func recorded(in document: JSONValue, at place: String, origin: OriginAddress) throws -> ProposedAPI {

@@ -39,6 +39,24 @@ import Testing
         #expect(run.errors.hasSuffix("run: sudo rockpool add http://127.0.0.1:9 --name 'a b' --config \(file)\n"), "\(run.errors)")
     }
 
+    /// An API that is away may be declared, and is no mistake that nobody hears of.
+    @Test func anAPIThatDoesNotAnswerIsDeclaredAndSaid() async throws {
+        let scratch = try Scratch()
+        let text = "storage: { cache_dir: c, state_dir: s }\nupstreams:\n"
+        let file = try scratch.write(text, to: "rockpool.yaml")
+        let environment = ["HOME": scratch.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        let url = "http://127.0.0.1:\(FreePort.next())"
+        let added = try await Command.rockpool(["add", url, "--name", "shop", "--config", file], environment: environment)
+        let said = "rockpool: \(url) cannot be reached: nothing answers there; it is declared all the same"
+        #expect(added.status == 0 && added.errors == said + ", and taken back by: rockpool remove shop\n", "\(added.errors)")
+        #expect(try Files.text(of: file).contains(url))
+        let removed = try await Command.rockpool(["remove", "shop", "--config", file], environment: environment)
+        #expect(removed.status == 0, "\(removed.output)\(removed.errors)")
+        #expect(try Files.text(of: file) == text)
+        let mistyped = try await Command.rockpool(["add", "htp" + url.dropFirst(4), "--config", file], environment: environment)
+        #expect(mistyped.status == 78 && mistyped.errors.contains("did you mean: \(url)\n"), "\(mistyped.errors)")
+    }
+
     @Test func aFileOfLinesIsChanged() async throws {
         let (scratch, api) = (try Scratch(), try await NotesServer.start(seed: [["title": "a"]]))
         try scratch.write(

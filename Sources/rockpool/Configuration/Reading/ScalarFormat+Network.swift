@@ -96,8 +96,10 @@ extension ScalarFormat where Value == OriginAddress {
 
 extension ScalarFormat where Value == OriginBase {
     static let originBase = ScalarFormat(
-        "an origin such as https://api.example.com, or one with a path", show: { .text($0.origin.url + $0.path) }
-    ) { text in
+        "an origin such as https://api.example.com, or one with a path", show: { .text($0.origin.url + $0.path) }, meant: meant(by:),
+        parse: base(of:))
+
+    private static func base(of text: String) -> OriginBase? {
         guard let separator = text.firstRange(of: "://") else { return nil }
         let authority = text[separator.upperBound...].prefix { $0 != "/" }
         var path = String(text[authority.endIndex...])
@@ -106,6 +108,22 @@ extension ScalarFormat where Value == OriginBase {
             let origin = try? ScalarFormat<OriginAddress>.origin.parse(String(text[..<authority.endIndex]))
         else { return nil }
         return OriginBase(origin: origin, path: path)
+    }
+
+    /// The URL that a text with a mistyped scheme, or a host without one, may have meant.
+    private static func meant(by text: String) -> String? {
+        let rest: Substring
+        let scheme: String?
+        if let parts = text.wholeMatch(of: /([A-Za-z]+)(:\/+|\/\/+)(.*)/) {
+            rest = parts.3
+            let nearest = Nearest.to(String(parts.1), of: ["http", "https"])
+            scheme = nearest.flatMap { Nearest.distance(from: String(parts.1), to: $0) <= 1 ? $0 : nil }
+        } else {
+            rest = text[...]
+            let host = text.prefix { $0 != ":" && $0 != "/" }
+            scheme = text.contains { ".:".contains($0) } ? OriginAddress.isLoopback(String(host)) ? "http" : "https" : nil
+        }
+        return scheme.map { "\($0)://\(rest)" }.flatMap { base(of: $0) == nil ? nil : $0 }
     }
 }
 

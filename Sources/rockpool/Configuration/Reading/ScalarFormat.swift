@@ -24,15 +24,17 @@ struct ScalarFormat<Value>: Sendable {
     }
 
     /// A kind with one error message for all mistakes: the text `is not` the expected form.
+    /// - Parameter meant: The value that a mistyped text may have meant; nil if none resembles it.
     init(
         _ expected: String, schema: ConfigDocument? = nil, show: @escaping @Sendable (Value) -> ConfigDocument,
-        parse: @escaping @Sendable (String) -> Value?
+        meant: @escaping @Sendable (String) -> String? = { _ in nil }, parse: @escaping @Sendable (String) -> Value?
     ) {
         self.init(
             schema: schema ?? .schema("string", description: expected),
             parse: { text throws(Invalid) in
-                guard let value = parse(text) else { throw Invalid(reason: "\"\(text.withoutUserinfo)\" is not \(expected)") }
-                return value
+                if let value = parse(text) { return value }
+                let near = meant(text).map { "; did you mean: \($0.withoutUserinfo)" } ?? ""
+                throw Invalid(reason: "\"\(text.withoutUserinfo)\" is not \(expected)\(near)")
             },
             show: show)
     }
