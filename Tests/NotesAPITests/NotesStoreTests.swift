@@ -161,4 +161,22 @@ import Testing
         #expect(ask(.get, "/v1/slow?ms=-1").delay == .zero)
         #expect(ask(.get, "/v1/slow?ms=999999999999").delay == .minutes(5))
     }
+
+    /// What follows a restart goes on behind it: no id, no version and no time is there twice.
+    @Test mutating func theDataGoesOnWhereItEnded() throws {
+        _ = ask(.put, "/v1/notes/1", body: #"{"title":"again","extra":{"n":1.50}}"#, later: .seconds(9))
+        _ = ask(.delete, "/v1/notes/2")
+        _ = ask(.post, "/v1/notes/1/comments", body: #"{"text":"good"}"#)
+        let before = store
+        store = try #require(NotesStore(kept: JSONValue.parse(before.kept.serialized())))
+        #expect(store.kept == before.kept && store.note(id: "1") == before.note(id: "1"))
+        for target in ["/v1/notes", "/v1/notes/1", "/v1/notes/1/comments", "/v1/notes?updatedAfter=0"] {
+            var old = before
+            let (reply, known) = (ask(.get, target), old.respond(to: NotesRequest(method: .get, target: target), now: now))
+            #expect(reply == known, "\(target)")
+        }
+        let made = try Self.value(ask(.post, "/v1/notes", body: "{}"))
+        #expect(made["id"] == "4" && made["createdAt"]?.string.map { $0 > "2027-01-15T08:00:09" } == true, "\(made)")
+        #expect(NotesStore(kept: ["notes": []]) == nil && NotesStore(kept: .array([])) == nil)
+    }
 }

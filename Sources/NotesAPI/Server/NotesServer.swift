@@ -17,6 +17,8 @@ package final class NotesServer: Sendable {
     private let store: Mutex<NotesStore>
     private let sockets: Sockets
     private let clock: @Sendable () -> Timestamp
+    /// Called after each change, before its reply is sent.
+    private let keep: @Sendable (NotesStore) -> Void
 
     /// Starts a server; port 0 takes a free port. `seed` holds the first notes as objects of client members. Throws if the port cannot be
     /// bound.
@@ -24,15 +26,26 @@ package final class NotesServer: Sendable {
         host: String = "127.0.0.1", port: Int = 0, seed: [JSONValue] = [], settings: NotesSettings = NotesSettings(),
         clock: @escaping @Sendable () -> Timestamp = NotesServer.systemClock
     ) async throws -> NotesServer {
+        try await start(host: host, port: port, store: NotesStore(seed: seed, settings: settings, now: clock()), clock: clock)
+    }
+
+    /// Starts a server with the data of another one. `keep` gets the data after each change.
+    package static func start(
+        host: String = "127.0.0.1", port: Int = 0, store: NotesStore,
+        clock: @escaping @Sendable () -> Timestamp = NotesServer.systemClock, keep: @escaping @Sendable (NotesStore) -> Void = { _ in }
+    ) async throws -> NotesServer {
         let sockets = Sockets()
         let bound = try await sockets.open(host: host, port: port)
-        let server = NotesServer(
-            host: host, port: bound, store: NotesStore(seed: seed, settings: settings, now: clock()), sockets: sockets, clock: clock)
+        let server = NotesServer(host: host, port: bound, store: store, sockets: sockets, clock: clock, keep: keep)
         sockets.serve(with: server)
         return server
     }
 
-    private init(host: String, port: Int, store: NotesStore, sockets: Sockets, clock: @escaping @Sendable () -> Timestamp) {
+    private init(
+        host: String, port: Int, store: NotesStore, sockets: Sockets, clock: @escaping @Sendable () -> Timestamp,
+        keep: @escaping @Sendable (NotesStore) -> Void
+    ) {
+        self.keep = keep
         self.host = host
         self.port = port
         self.store = Mutex(store)
@@ -109,11 +122,19 @@ extension NotesServer {
 
     func arrive(_ request: NotesRequest) -> NotesStore.Arrival {
         let now = clock()
-        return store.withLock { $0.arrive(request, now: now) }
+        return keeping { $0.arrive(request, now: now) }
     }
 
     func carryOut(_ ticket: NotesStore.Ticket) -> NotesStore.Delivery {
         let now = clock()
-        return store.withLock { $0.carryOut(ticket, now: now) }
+        return keeping { $0.carryOut(ticket, now: now) }
+    }
+
+    private func keeping<Result: Sendable>(_ body: (inout NotesStore) -> Result) -> Result {
+        store.withLock { store in
+            let before = store.revision
+            defer { if store.revision != before { keep(store) } }
+            return body(&store)
+        }
     }
 }

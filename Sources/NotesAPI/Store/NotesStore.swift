@@ -44,13 +44,18 @@ package struct NotesStore: Sendable {
     var journal = Journal()
     /// Increases with every change: the validator of the collection.
     var revision: Int64 = 0
-    private var lastID: Int64 = 0
-    private var lastMoment = Timestamp.distantPast
+    private(set) var lastID: Int64 = 0
+    private(set) var lastMoment = Timestamp.distantPast
 
     /// A server with `seed` as its first notes, objects of client members.
     package init(seed: [JSONValue] = [], settings: NotesSettings = NotesSettings(), now: Timestamp) {
         self.settings = settings
         for value in seed { addNote(value.object ?? JSONObject(), now: now) }
+    }
+
+    /// A server without notes, that goes on behind the last id and the last change of another one.
+    init(settings: NotesSettings, lastID: Int64, lastMoment: Timestamp) {
+        (self.settings, self.lastID, self.lastMoment) = (settings, lastID, lastMoment)
     }
 
     package func note(id: String) -> Note? { notes[id] }

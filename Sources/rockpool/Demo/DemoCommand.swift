@@ -1,5 +1,6 @@
 // `rockpool demo`: shows all main features on this machine, without any setup (docs/reference/cli.md#demo).
 import ArgumentParser
+import Foundation
 import NotesAPI
 import RockpoolCore
 
@@ -40,13 +41,18 @@ struct DemoCommand: AsyncParsableCommand {
         await stage.strike()
     }
 
-    /// An API without a proxy, whose notes are gone with it.
+    /// An API without a proxy, which is at its next start as it was.
     private func serveAPI() async throws {
         guard HostAndPort("127.0.0.1:\(port)")?.isFree == true else {
             throw CommandFailure(.failed, "port \(port) is in use; take another one: rockpool demo --api --port \(port + 1)")
         }
-        let notes = try await StartFailure.naming { try await NotesServer.start(port: port, seed: DemoStage.seed) }
-        Display.output.print("a notes API: \(notes.origin.url)/v1/notes; its notes are in memory only")
+        let kept = DemoNotes(port: port, environment: ProcessInfo.processInfo.environment)
+        let (store, isKept) = try kept.store()
+        let notes = try await StartFailure.naming {
+            try await NotesServer.start(port: port, store: store, keep: { changed in if isKept { kept.keep(changed) } })
+        }
+        let place = isKept ? "its notes are kept in \(kept.file)" : "its notes are in memory only"
+        Display.output.print("a notes API: \(notes.origin.url)/v1/notes; \(place)".inOneLine)
         await Interruption.wait()
         await notes.stop()
     }

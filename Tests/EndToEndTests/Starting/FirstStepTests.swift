@@ -39,6 +39,30 @@ import Testing
         #expect(bad.status == 78 && bad.errors.contains("--upstream: \"nonsense\" is not"), "\(bad.errors)")
     }
 
+    /// The API of the quick start is after a kill what it was: no id and no version stands for two notes.
+    @Test func theAPIOfTheDemoKeepsItsNotes() async throws {
+        let (scratch, port) = (try Scratch(), FreePort.next())
+        let (url, file) = ("http://127.0.0.1:\(port)/v1/notes", ".local/share/rockpool/demo-notes-\(port).json")
+        var ids: [String] = []
+        for version in [1, 2] {
+            let child = try await ChildProcess(Binary.path, ["demo", "--api", "--port", "\(port)"], environment: environment(scratch))
+            try await eventually("the API") { child.output.contains("a notes API") || !child.isRunning }
+            #expect(child.output == "a notes API: \(url); its notes are kept in \(scratch.path)/\(file)\n")
+            let note = try await Curl.send("GET", "\(url)/1")
+            #expect(note["etag"] == "\"1-\(version)\"", "\(note)")
+            let fields = ["Content-Type: application/json"]
+            try await #expect(Curl.send("PUT", "\(url)/1", fields: fields, body: #"{"title": "High tide"}"#).status == 200)
+            let made = try await Curl.send("POST", url, fields: fields, body: #"{"title": "new"}"#)
+            ids.append(try #require(made["location"], "\(made)"))
+            child.signal(SIGKILL)
+            _ = try await child.ending()
+        }
+        #expect(ids == ["/v1/notes/3", "/v1/notes/4"])
+        try scratch.write("{}", to: file)
+        let refused = try await Command.rockpool(["demo", "--api", "--port", "\(port)"], environment: environment(scratch))
+        #expect(refused.status == 1 && refused.errors.contains("remove it to begin anew"), "\(refused.errors)")
+    }
+
     @Test func aFileOfTheWorkingDirectoryIsReadAndSaid() async throws {
         let scratch = try Scratch()
         try scratch.write("log: { access: \"off\" }\nstorage: { cache_limit: 77 MB }\n", to: "rockpool.yaml")
