@@ -37,6 +37,18 @@ import Testing
         #expect(shown.last == "Next: see the write and its answer: rockpool outbox show 1")
     }
 
+    /// The word at the top holds for all upstreams: one of several that is away does not make the others so.
+    @Test(arguments: [
+        (["offline"], "offline"), (["offline", "online", "untried"], "1 of 3 upstreams is away"),
+        (["offline", "captive", "online"], "2 of 3 upstreams are away"), (["captive", "offline"], "offline"),
+        (["online", "suspect"], "offline"),
+    ])
+    func theStateHoldsForAllUpstreams(reachability: [String], words: String) throws {
+        let upstreams = reachability.map { #"{"name": "\#($0)", "reachability": "\#($0)"}"# }.joined(separator: ", ")
+        let json = "{\"state\": \"offline\", \"pending\": 0, \"conflicts\": 0, \"failed\": 0, \"upstreams\": [\(upstreams)]}"
+        try #expect(lines(json, as: StatusReport.self).first == "state      \(words)")
+    }
+
     @Test func `Stats`() throws {
         let json = """
             {"cache": {"hits": 7, "misses": 1, "stale": 2, "revalidated": 0, "hitRatio": 0.875, "entries": 3, "bytes": 1000, "limitBytes": 500000000,

@@ -78,7 +78,7 @@ struct StatusReport: TabularReport, Equatable {
     var tables: [TextTable] {
         let facts = TextTable.facts(
             [
-                ("state", .init(state, Self.colour(of: state))),
+                ("state", .init(stateWords, Self.colour(of: state))),
                 ("pending", "\(pending)"),
                 ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
                 ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
@@ -99,6 +99,13 @@ struct StatusReport: TabularReport, Equatable {
                 ]
             })
         return [facts, list, TextTable(columns: [.text("")], rows: [[.init(next)]])]
+    }
+
+    /// The state in a word that holds for all upstreams, or the number of those that are away.
+    private var stateWords: String {
+        let away = upstreams.count { ["offline", "captive"].contains($0.reachability) }
+        guard state == "offline", away > 0, away < upstreams.count else { return state }
+        return away.counted("of \(upstreams.count) upstreams is away", "of \(upstreams.count) upstreams are away")
     }
 
     /// True if something waits for a person.
