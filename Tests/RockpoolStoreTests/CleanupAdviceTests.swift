@@ -6,11 +6,11 @@ import Testing
 
 @Suite struct CleanupAdviceTests {
     private func report(
-        _ kept: [(category: String, reason: String, bytes: Int64)], aggressive: Bool = false, operations: Int = 0
+        _ kept: [(category: String, reason: String, bytes: Int64)], aggressive: Bool = false, operations: Int = 0, waiting: Int = 0
     ) -> CleanupReport {
         var report = CleanupReport(CleanupOptions(aggressive: aggressive, dryRun: true), startedAt: .distantPast)
         for part in kept { report.kept.add(RemovalCount(entries: 1, bytes: part.bytes), of: part.category, as: part.reason) }
-        report.operations.kept = operations
+        (report.operations.kept, report.operations.waiting) = (operations, waiting)
         return report
     }
 
@@ -30,6 +30,14 @@ import Testing
 
     @Test func anEmptyStoreSaysSo() {
         #expect(CleanupAdvice.lines(of: report([])) == ["nothing more is stored"])
-        #expect(CleanupAdvice.lines(of: report([], operations: 3)) == ["nothing more is removed: 3 writes wait or are kept for their time"])
+    }
+
+    /// What was delivered does not wait, and what waits is not kept as history.
+    @Test(arguments: [
+        (1, 0, "1 ended write is kept for its time"), (1, 1, "1 write waits"),
+        (3, 1, "1 write waits; 2 ended writes are kept for their time"),
+    ])
+    func whatWaitsAndWhatIsKeptIsSaidApart(kept: Int, waiting: Int, words: String) {
+        #expect(CleanupAdvice.lines(of: report([], operations: kept, waiting: waiting)) == ["nothing more is removed: \(words)"])
     }
 }

@@ -178,7 +178,7 @@ import Testing
         }
         #expect(
             parts == [
-                ["byCategory", "byReason", "bytes", "entries"], ["kept", "purged", "warned"],
+                ["byCategory", "byReason", "bytes", "entries"], ["kept", "purged", "waiting", "warned"],
                 ["cacheAfter", "cacheBefore", "dataAfter", "dataBefore"], ["freePages", "pagesAfter", "pagesBefore", "ran", "why"],
             ])
     }

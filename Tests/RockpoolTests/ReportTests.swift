@@ -113,13 +113,14 @@ import Testing
         let json = """
             {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,
             "removed": {"entries": 2, "bytes": 1500, "byCategory": {"assets": {"entries": 2, "bytes": 1500}}, "byReason": {}},
-            "kept": {"entries": 3, "bytes": 4000, "byCategory": {"assets": {"entries": 1, "bytes": 1500}, "critical": {"entries": 2, "bytes": 2500}}}, "operations": {"purged": 1, "kept": 4}, "orphans": 2, "foreign": 0,
+            "kept": {"entries": 3, "bytes": 4000, "byCategory": {"assets": {"entries": 1, "bytes": 1500}, "critical": {"entries": 2, "bytes": 2500}}}, "operations": {"purged": 1, "kept": 4, "waiting": 1}, "orphans": 2, "foreign": 0,
             "files": {"cacheBefore": 2000, "cacheAfter": 500, "dataBefore": 1, "dataAfter": 1},
             "vacuum": {"ran": false, "why": "dry run", "pagesBefore": 3, "pagesAfter": 3}, "errors": ["EIO"]}
             """
         let shown = try lines(json, as: CleanupReportTable.self)
         #expect(shown.first == "would remove   2 entries, 1.5 kB")
         #expect(shown.contains("kept           3 entries, 4.0 kB"))
+        #expect(shown.contains("operations     1 purged, 1 waiting, 3 ended and kept for their time"))
         #expect(shown.contains("orphans        2 left by a crash"))
         #expect(!shown.contains { $0.hasPrefix("foreign") })
         #expect(shown.contains("cache on disk  2.0 kB → 500 B"))

@@ -19,6 +19,13 @@ struct CleanupReportTable: TabularReport, Equatable {
     struct Operations: Decodable, Equatable {
         var purged: Int64
         var kept: Int64
+        /// The part of `kept` that waits.
+        var waiting: Int64?
+
+        var words: String {
+            guard let waiting else { return "\(purged) purged, \(kept) kept" }
+            return "\(purged) purged, \(waiting) waiting, \(kept - waiting) ended and kept for their time"
+        }
     }
 
     struct Files: Decodable, Equatable {
@@ -55,7 +62,7 @@ struct CleanupReportTable: TabularReport, Equatable {
             (dryRun ? "would remove" : "removed", "\(removed.entries.counted("entry", "entries")), \(ForPeople.bytes(removed.bytes))")
         ]
         if let kept { facts.append(("kept", "\(kept.entries.counted("entry", "entries")), \(ForPeople.bytes(kept.bytes))")) }
-        if let operations { facts.append(("operations", "\(operations.purged) purged, \(operations.kept) kept")) }
+        if let operations { facts.append(("operations", .init(operations.words))) }
         if let orphans, orphans > 0 { facts.append(("orphans", "\(orphans) left by a crash")) }
         if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign.counted("file")) not of Rockpool, not changed")) }
         if let files {

@@ -27,16 +27,17 @@ enum CleanupAdvice {
             parts.append(
                 (pinned, "pinned: \(ByteCount(pinned).rounded), never removed by itself: rockpool cache unpin URL, then clean up again"))
         }
-        if report.files.dataAfter > report.files.cacheAfter, report.operations.kept > 0 {
+        if report.files.dataAfter > report.files.cacheAfter, report.operations.waiting > 0 {
             let size = ByteCount(report.files.dataAfter).rounded
             let words = "the outbox takes \(size) with its reserve for a full disk, and writes that wait are never removed"
             parts.append((report.files.dataAfter, "\(words): rockpool outbox summary shows whose they are"))
         }
+        let (waiting, ended) = (report.operations.waiting, report.operations.kept - report.operations.waiting)
         let reasons = [
             notDue > 0 ? "\(ByteCount(notDue).rounded) are fresh, were used lately, or are kept for offline use" : nil,
             pinned > 0 ? "\(ByteCount(pinned).rounded) are pinned" : nil,
-            report.operations.kept > 0
-                ? report.operations.kept.counted("write waits or is kept for its time", "writes wait or are kept for their time") : nil,
+            waiting > 0 ? waiting.counted("write waits", "writes wait") : nil,
+            ended > 0 ? ended.counted("ended write is kept for its time", "ended writes are kept for their time") : nil,
         ].compactMap(\.self)
         let why = reasons.isEmpty ? "nothing more is stored" : "nothing more is removed: \(reasons.joined(separator: "; "))"
         return parts.sorted { $0.bytes > $1.bytes }.map(\.words) + [why]

@@ -86,7 +86,10 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     /// Purged and kept operations.
     package struct Operations: Hashable, Sendable, Codable {
         package var purged = 0
+        /// Those that wait and those that are kept for their time.
         package var kept = 0
+        /// The part of `kept` that is still to be sent, or waits for a person or a credential.
+        package var waiting = 0
         /// Operations with a purge announced for the first time.
         package var warned = 0
     }
@@ -156,6 +159,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.held = held.merging(other.held) { $0 + $1 }
         sum.operations.purged += other.operations.purged
         sum.operations.kept += other.operations.kept
+        sum.operations.waiting += other.operations.waiting
         sum.operations.warned += other.operations.warned
         sum.orphans += other.orphans
         sum.foreign += other.foreign

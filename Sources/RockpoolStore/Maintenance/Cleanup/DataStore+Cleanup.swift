@@ -48,8 +48,8 @@ extension DataStore {
         _ look: OutboxLook, retention: Retention, now: Timestamp, run: CleanupRun, noteGone: ([QueuedWrite]) -> Void
     ) async throws {
         if run.options.dryRun { return try await look.count(retention, now: now, run: run) }
-        let (ended, total, _) = try await look.operations(retention, now: now)
-        run.note { $0.operations.kept = total }
+        let (ended, total, waiting, _) = try await look.operations(retention, now: now)
+        run.note { ($0.operations.kept, $0.operations.waiting) = (total, waiting) }
         // Before the purge: no operation is purged unannounced.
         let warned = try await announcePurges(retention, now: now)
         run.note { $0.operations.warned = warned }

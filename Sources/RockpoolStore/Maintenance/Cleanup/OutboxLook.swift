@@ -17,13 +17,17 @@ struct OutboxLook: Sendable {
         var count: Int { blobs.count + temporaries.count }
     }
 
-    /// Returns the operations past their retention, the number of all operations, and the number of purges to announce.
+    /// Returns the operations past their retention, the number of all operations, that of the other ones that wait, and the number of purges
+    /// to announce.
     func operations(
         _ retention: Retention, now: Timestamp
-    ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, due: Int) {
+    ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, waiting: Int, due: Int) {
         try await reader.read { db in
-            (
-                try DataStore.ended(in: db, retention: retention, now: now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
+            let ended = try DataStore.ended(in: db, retention: retention, now: now)
+            let gone = Set(ended.map(\.sequence))
+            let waiting = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE \(OperationState.isOpen) AND state <> 'dead'")
+            return (
+                ended, try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0, waiting.count { !gone.contains($0) },
                 try DataStore.purgesToAnnounce(in: db, retention: retention, now: now)
             )
         }
@@ -31,8 +35,8 @@ struct OutboxLook: Sendable {
 
     /// Adds the same numbers to the report of a dry run.
     func count(_ retention: Retention, now: Timestamp, run: CleanupRun) async throws {
-        let (ended, total, due) = try await operations(retention, now: now)
-        run.note { $0.operations = .init(purged: ended.count, kept: total - ended.count, warned: due) }
+        let (ended, total, waiting, due) = try await operations(retention, now: now)
+        run.note { $0.operations = .init(purged: ended.count, kept: total - ended.count, waiting: waiting, warned: due) }
         run.freeRows(ended.reduce(0) { $0 + $1.bytes })
     }
 
