@@ -45,6 +45,18 @@ import Testing
         }
     }
 
+    /// A group is named only where it may use the socket.
+    @Test(arguments: [(0o660, true), (0o600, false)]) func `Whom a socket lets in besides its owner`(mode: Int, isOfGroup: Bool) throws {
+        let directory = try SocketServer.abandoned(leavingSocket: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let client = AdminClient(stateDirectory: directory.path)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: client.socket)
+        let owner = try FileManager.default.attributesOfItem(atPath: client.socket)[.groupOwnerAccountName] as? String
+        #expect(client.groupOfSocket == (isOfGroup ? owner : nil))
+        #expect(AdminFailure.denied(socket: "/s", group: nil).description.hasSuffix("; run the command with sudo"))
+        #expect(AdminFailure.denied(socket: "/s", group: "pool").description.contains(": sudo adduser $USER pool, then log in anew"))
+    }
+
     /// A full disk is no failure of the call: the message names the file and the reason.
     @Test func `What the disk refuses is said of the file`() async throws {
         let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))

@@ -84,6 +84,13 @@ struct AdminClient: Sendable {
         return .notRunning(socket: searched.isEmpty ? socket : searched.joined(separator: ", "))
     }
 
+    /// The group that may use the socket; nil without one, and where this user cannot know.
+    var groupOfSocket: String? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: socket)
+        guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue, mode & 0o020 != 0 else { return nil }
+        return attributes?[.groupOwnerAccountName] as? String
+    }
+
     private func failure(_ code: CURLcode, of handle: UnsafeMutableRawPointer) -> AdminFailure {
         if code == CURLE_OPERATION_TIMEDOUT { return .timedOut }
         var number = 0
@@ -91,10 +98,8 @@ struct AdminClient: Sendable {
         if code == CURLE_COULDNT_CONNECT {
             // Only these codes mean that no server listens; a socket with denied access may still have one.
             if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return notRunning }
-            let advice =
-                number == Int(EACCES)
-                ? "; run the command with sudo, or as one of the members of its group: sudo adduser $USER rockpool, then log in anew" : ""
-            return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))\(advice)")
+            if number == Int(EACCES) { return .denied(socket: socket, group: groupOfSocket) }
+            return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))")
         }
         return .broken(String(cString: curl_easy_strerror(code)))
     }

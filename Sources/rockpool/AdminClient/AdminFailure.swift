@@ -10,6 +10,8 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
     case elsewhere(socket: String, server: OtherServer)
     /// A process accepts on the socket, but did not respond in time.
     case timedOut
+    /// This user may not call the server; `group` may.
+    case denied(socket: String, group: String?)
     /// The transfer failed for another reason.
     case broken(String)
     /// The command itself stopped the transfer: it could not read what to send, or not write what it received.
@@ -28,6 +30,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         case .timedOut: "the server did not respond in time"
         case .needed(let others): others.count.counted("other operation depends", "other operations depend") + " on it"
         case .stopped(let why): why
+        case .denied(let socket, let group): "this user may not call the server at \(socket); \(Self.advice(for: group))"
         case .broken(let why): "the server cannot be called: \(why)"
         case .refused(let status, let title, let detail):
             [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
@@ -38,8 +41,14 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notRunning, .elsewhere: .notRunning
         case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
-        case .broken, .stopped, .needed, .refused: .failed
+        case .denied, .broken, .stopped, .needed, .refused: .failed
         }
+    }
+
+    /// How a user gets the right to call the server.
+    static func advice(for group: String?) -> String {
+        let member = group.map { ", or as a member of the group \($0): sudo adduser $USER \($0), then log in anew" }
+        return "run the command with sudo" + (member ?? "")
     }
 
     /// True if the socket has no server: a command may work on the stores itself.

@@ -12,12 +12,21 @@ struct OtherServer: Hashable, Sendable, CustomStringConvertible {
     var description: String {
         let file = configFile.map { " and the configuration \($0)" } ?? ""
         return "the server at \(dashboard ?? "its port") has the state directory \(stateDir)\(file); "
-            + "add --state-dir \(stateDir), or set ROCKPOOL_STATE_DIR"
+            + (isOpen ? "add --state-dir \(stateDir), or set ROCKPOOL_STATE_DIR" : "run the command with sudo and --state-dir \(stateDir)")
     }
 
-    /// For who would start one more: what an API is declared with instead.
-    var greeting: String {
-        "Rockpool runs here already\(configFile.map { ", with \($0)" } ?? ""); to give it one more API"
+    /// True if this user may enter its state directory.
+    private var isOpen: Bool { access(stateDir, X_OK) == 0 || errno != EACCES }
+
+    /// The command that looks at it, with the rights that this user lacks.
+    var doctor: String { "\(isOpen ? "" : "sudo ")rockpool doctor --state-dir \(stateDir)" }
+
+    /// For who would start one more: the command that declares an API instead, with the rights that its file needs.
+    func invitation(for url: String?) -> String {
+        var mayChange = isOpen
+        if let configFile { mayChange = (try? ConfigurationEdit(file: configFile).checkWritable()) != nil }
+        let command = "\(mayChange ? "" : "sudo ")rockpool add \(url ?? "https://api.example.com")"
+        return "Rockpool runs here already\(configFile.map { ", with \($0)" } ?? ""); to give it one more API: \(command)"
     }
 
     /// Calls the port; nil if no server answers within a second, or if it is no Rockpool.

@@ -52,8 +52,7 @@ struct ServeCommand: AsyncParsableCommand {
                     .busy, "\(error). To give it one more API: rockpool add \(upstream.first ?? "https://api.example.com")".inOneLine)
             } catch let failure as ListenFailure where failure.isInUse {
                 guard let other = OtherServer(at: loaded.configuration.admin.listen) else { throw failure }
-                throw CommandFailure(
-                    .failed, "\(failure). \(other.greeting): rockpool add \(upstream.first ?? "https://api.example.com")".inOneLine)
+                throw CommandFailure(.failed, "\(failure). \(other.invitation(for: upstream.first))".inOneLine)
             }
         }
         let notice = ServiceNotice(environment)

@@ -40,7 +40,12 @@ struct DoctorCommand: AsyncParsableCommand {
     private func examined() async -> DoctorReport {
         do {
             let loaded = try options.common.load()
-            let server = try? await options.common.running()
+            let server: RunningServer?
+            do { server = try await options.common.running() } catch AdminFailure.denied(let socket, let group) {
+                // Whatever else would be looked at belongs to that server.
+                let detail = "\(socket): this user may not call the server"
+                return DoctorReport([.fail("server", detail: detail, advice: AdminFailure.advice(for: group))])
+            } catch { server = nil }
             var examination = Examination(server?.configuration ?? loaded.configuration, client: try options.common.client())
             examination.file = loaded.file
             if let server {

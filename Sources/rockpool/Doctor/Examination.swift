@@ -53,7 +53,7 @@ struct Examination {
             return .ok("server", detail: "running, proxy at \(doors.proxy)\(place)")
         }
         if let other = OtherServer(at: configuration.admin.listen) {
-            return .warn("server", detail: "not running here, but \(other)", advice: "rockpool doctor --state-dir \(other.stateDir)")
+            return .warn("server", detail: "not running here, but \(other)", advice: other.doctor)
         }
         return .warn("server", detail: "not running", advice: "start it with: rockpool serve")
     }

@@ -29,7 +29,7 @@ struct ServiceCommand: AsyncParsableCommand {
             if let stateDir = common.stateDir { arguments += ["--state-dir", URL(fileURLWithPath: stateDir).path] }
             if let socket = common.socket { arguments += ["--socket", URL(fileURLWithPath: socket).path] }
             if !unit.isInstalled, let other = OtherServer(at: try common.load().configuration.admin.listen) {
-                throw CommandFailure(.failed, "nothing is installed. \(other.greeting): rockpool add https://api.example.com".inOneLine)
+                throw CommandFailure(.failed, "nothing is installed. \(other.invitation(for: nil))".inOneLine)
             }
             try unit.install(arguments: arguments)
             Display.output.print("installed \(unit.file); rockpool runs now and at each login".inOneLine)

@@ -24,6 +24,24 @@ import Testing
         }
     }
 
+    /// A user who may not call the server is told how to get that right, and does not go round in circles; who would start one more is told
+    /// the command with the rights that it needs.
+    @Test(.enabled(if: geteuid() == 0)) func aUserWithoutTheRightIsToldTheWay() async throws {
+        let (server, home) = (try await ServerProcess.start(ServerSettings()), try Scratch())
+        try Files.setMode(0o777, of: home.path)
+        let environment = ["HOME": home.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        func user(_ words: String...) async throws -> Command {
+            let drop = ["--reuid=65534", "--regid=65534", "--clear-groups", Binary.path]
+            return try await Command.run("/usr/bin/setpriv", drop + words, environment: environment)
+        }
+        let doctor = try await user("doctor", "--format", "json", "--state-dir", server.stateDirectory)
+        let checks = try #require(try JSONValue.parse(Array(doctor.output.utf8))["checks"]?.array, "\(doctor.errors)")
+        #expect(doctor.status == 1 && checks.count == 1 && checks[0]["advice"]?.string == "run the command with sudo", "\(doctor.output)")
+        let one = try await user("serve", "--proxy-listen", "127.0.0.1:0", "--admin-listen", server.admin)
+        #expect(one.status == 1 && one.errors.contains("to give it one more API: sudo rockpool add https://"), "\(one.errors)")
+        try await server.stop()
+    }
+
     /// A proxy for other machines without a password is named; the server need not run.
     @Test func anOpenProxyIsNamed() async throws {
         let closed = try ServerProcess.prepare(ServerSettings())
