@@ -109,6 +109,18 @@ import Testing
             ])
     }
 
+    /// The first line is the answer; nothing after it is a second one.
+    @Test func `An explanation begins with the answer`() throws {
+        let json = """
+            {"url": "http://a/1", "key": "GET", "partition": "none", "variants": [], "vary": [], "arithmetic": null, "lines": [], "decision": "forward",
+            "reason": "uri-miss", "why": "nothing is stored for the URI", "next": "forwarded to the upstream as it came", "category": null,
+            "strategy": "cache-first", "policy": "standard", "reachability": "online", "last": null}
+            """
+        let shown = try lines(json, as: ExplanationReport.self)
+        #expect(shown.first == "answer    forwarded to the upstream as it came, because nothing is stored for the URI", "\(shown)")
+        #expect(shown.dropFirst(2).first == "decision  forward (uri-miss)", "\(shown)")
+    }
+
     @Test func `Cleanup, dry and done`() throws {
         let json = """
             {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,

@@ -42,8 +42,8 @@ package struct ReadExplainer: Sendable {
             "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
             "decision": .string(decision.word),
             "reason": .string(decision.reason),
-            "why": .string(await why(decision, of: request, by: identity)),
-            "next": .string(isAway(decision, rules) ? away(plan) : decision.next),
+            "why": .string(await why(decision, about: chosen, of: request, by: identity)),
+            "next": .string(isAway(decision, rules) ? away(plan) : decision.next(of: chosen?.response)),
             "conditionals": StoredVariant.fields(from: decision.conditionals, isSecret: active.isSecret),
             "category": active.category(of: plan, for: found.first?.response).map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
@@ -71,17 +71,27 @@ package struct ReadExplainer: Sendable {
 
     /// The reason of the decision; if nothing is stored, with what became of the last answer, or that copies are stored for another
     /// credential.
-    private func why(_ decision: Reuse, of request: RequestHead, by identity: Identity) async -> String {
-        guard decision == .none(.uriMiss) else { return decision.why }
+    private func why(_ decision: Reuse, about chosen: CacheEntry?, of request: RequestHead, by identity: Identity) async -> String {
+        let why = decision.why(of: chosen?.response, doubt: chosen.flatMap { Self.doubt(of: $0, by: identity) })
+        guard decision == .none(.uriMiss) else { return why }
         if case .notStored(let reason)? = cache.lastEvent(of: request.url)?.event {
-            return "\(decision.why): its last answer was not stored (\(Self.words(of: reason)))"
+            return "\(why): its last answer was not stored (\(Self.words(of: reason)))"
         }
         let listed = (try? await cache.list(prefix: request.url, limit: 1000)) ?? []
-        guard listed.contains(where: { $0.url == request.url && $0.isPrivate }) else { return decision.why }
-        if identity.partition == nil { return "\(decision.why) without a credential; it is stored for one (give it with the request)" }
+        guard listed.contains(where: { $0.url == request.url && $0.isPrivate }) else { return why }
+        if identity.partition == nil { return "\(why) without a credential; it is stored for one (give it with the request)" }
         let isOfCookies = !identity.isByRule && !identity.secrets.contains(.authorization) && identity.secrets.contains(.cookie)
         let advice = "; if only other cookies of the same user have changed, set identity: cookie:NAME for the upstream"
-        return "\(decision.why) and this credential; it is stored for another\(isOfCookies ? advice : "")"
+        return "\(why) and this credential; it is stored for another\(isOfCookies ? advice : "")"
+    }
+
+    /// Why the upstream is asked about a copy that came to another client (`EntryLookup.ownFirst`); nil for one that did not.
+    private static func doubt(of entry: CacheEntry, by identity: Identity) -> String? {
+        let isShared = entry.key.partition == .shared
+        if !identity.signature.isEmpty, !isShared { return "no two signatures are equal, and the upstream judges each" }
+        let isDoubted = isShared && !Storability.isShareable(entry.response.validity.directives)
+        let hasCredential = identity.secrets.contains { $0.name != .cookie }
+        return isDoubted && hasCredential || entry.key.partition == .anonymous ? "it answered a client without a credential" : nil
     }
 
     /// The reason in words, where it is what the answer or its request said.

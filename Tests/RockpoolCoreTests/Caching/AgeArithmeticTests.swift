@@ -65,7 +65,25 @@ import Testing
         let decision = Reuse.decide(
             candidates: [CachingFixture.stored(stored)], request: CachingFixture.request(request), context: context,
             now: CachingFixture.at(30))
+        let held = CachingFixture.stored(stored)
         #expect(decision.word == word)
-        #expect(decision.why.contains(reason) && decision.next.contains(next))
+        #expect(decision.why(of: held).contains(reason) && decision.next(of: held).contains(next))
+    }
+
+    /// One state has one reason, and a copy with a validator is not said to have none.
+    @Test(arguments: [
+        ("Cache-Control: no-cache | ETag: \"a\"", false, false, "the response says no-cache", "holds, with If-None-Match"),
+        ("Cache-Control: max-age=60 | ETag: \"a\"", true, false, "an unsafe request has invalidated it", "holds, with If-None-Match"),
+        ("Cache-Control: max-age=60", true, false, "an unsafe request has invalidated it", "anew: it has no validator to ask with"),
+        ("Cache-Control: no-cache | ETag: \"a\"", true, true, "an own write has changed", "may not cover what a write has changed"),
+    ])
+    func oneStateHasOneReason(_ stored: String, isInvalidated: Bool, isOwnWrites: Bool, why: String, next: String) {
+        var held = CachingFixture.stored(stored)
+        held.isInvalidated = isInvalidated
+        if isOwnWrites { held.ownWrite = OwnWriteMark(at: CachingFixture.at(9), isIncluded: true) }
+        let decision = Reuse.decide(
+            candidates: [held], request: CachingFixture.request(""), context: ReuseContext(), now: CachingFixture.at(10))
+        #expect(decision.why(of: held).hasPrefix(why) && decision.next(of: held).hasSuffix(next), "\(decision.why(of: held))")
+        #expect(isOwnWrites || !isInvalidated || decision.why(of: held, doubt: "of nobody") == "of nobody")
     }
 }

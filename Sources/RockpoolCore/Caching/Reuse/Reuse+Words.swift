@@ -42,10 +42,21 @@ extension Reuse {
     }
 
     /// The reason as a clause to follow "because".
-    package var why: String {
+    /// - Parameters:
+    ///   - stored: The response that the decision refers to; nil without one.
+    ///   - doubt: Why it is validated although neither it nor a write demands that; nil where nothing but a write does.
+    package func why(of stored: StoredResponse?, doubt: String? = nil) -> String {
         switch self {
         case .fresh: "it is fresh and nothing objects"
         case .stale(_, _, let reason): reason.words
+        case .validate(_, _, _, .noCache):
+            if stored?.isReplacedByOwnWrite == true {
+                "an own write has changed what it represents"
+            } else if stored?.lastingDirectives.noCache == .all {
+                "the response says no-cache"
+            } else {
+                doubt ?? "an unsafe request has invalidated it"
+            }
         case .validate(_, _, _, let reason): reason.words
         case .complete: "only its beginning is stored"
         case .none(let reason), .gatewayTimeout(let reason): reason.words
@@ -53,18 +64,34 @@ extension Reuse {
     }
 
     /// The effect on a request received now.
-    package var next: String {
+    /// - Parameter stored: The response that the decision refers to; nil without one.
+    package func next(of stored: StoredResponse?) -> String {
         switch self {
         case .fresh: "served from the store; nothing is sent"
         case .stale(_, _, .staleWhileRevalidate(refreshBehind: true)): "served from the store although stale, and refreshed behind"
         case .stale: "served from the store although stale; nothing is sent"
         case .validate(_, _, let conditionals, _):
-            conditionals.isEmpty ? "fetched anew: there is no validator to ask with" : "the upstream is asked whether it still holds, with"
-        case .complete: "the upstream is asked for the rest, with"
+            if !conditionals.isEmpty {
+                "the upstream is asked whether it still holds, with \(conditionals.names)"
+            } else if stored?.validity.hasValidator == true {
+                "fetched anew: its validator may not cover what a write has changed"
+            } else {
+                "fetched anew: it has no validator to ask with"
+            }
+        case .complete(_, let fields): "the upstream is asked for the rest, with \(fields.names)"
         case .none: "forwarded to the upstream as it came"
         case .gatewayTimeout: "answered 504: nothing may be sent"
         }
     }
+}
+
+extension HTTPFields {
+    fileprivate var names: String { map(\.name.rawName).joined(separator: " and ") }
+}
+
+extension StoredResponse {
+    /// True for a copy that is fetched anew because a write through this proxy has made it out of date.
+    fileprivate var isReplacedByOwnWrite: Bool { ownWrite != nil && (isInvalidated || isDirty) }
 }
 
 extension Reuse.StaleReason {
@@ -84,7 +111,7 @@ extension Reuse.ValidationReason {
     fileprivate var words: String {
         switch self {
         case .stale: "it is stale"
-        case .noCache: "the response says no-cache, an unsafe request has invalidated it, or it answered a client without a credential"
+        case .noCache: "the response says no-cache"
         case .requestNoCache: "the request says no-cache"
         case .requestMaxAge: "it is older than the request's max-age"
         case .requestMinFresh: "it will not stay fresh as long as the request's min-fresh"

@@ -139,7 +139,7 @@ struct ExplanationReport: TabularReport, Equatable {
 
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
-            ("url", .init(url)), ("decision", .init("\(decision) (\(reason))", .heading)), ("because", .init(why)), ("then", .init(next)),
+            ("answer", .init("\(next), because \(why)", .heading)), ("url", .init(url)), ("decision", .init("\(decision) (\(reason))")),
             ("freshness", arithmetic.map { .init($0.text) }), ("longer", longer.map { .init($0) }), ("variants", "\(variants.count)"),
             ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(partition)),
             ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
