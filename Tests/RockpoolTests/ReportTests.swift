@@ -121,6 +121,22 @@ import Testing
         #expect(shown.dropFirst(2).first == "decision  forward (uri-miss)", "\(shown)")
     }
 
+    /// A line of `tail` and the `Cache-Status` of the reply have the same words, and no reason is there twice.
+    @Test(arguments: [
+        ("stale", "rockpool; hit; ttl=-2; detail=offline", "stale hit", "offline; validate (no-cache); refused: no"),
+        ("hit", "rockpool; hit; ttl=9", "hit", "validate (no-cache); refused: no"),
+    ])
+    func theVerdictOfARequestIsThatOfItsReply(verdict: String, status: String, words: String, reason: String) throws {
+        let json = """
+            {"id": "1", "at": "2026-11-30T10:00:00.000Z", "method": "GET", "url": "http://a/1", "status": 200, "verdict": "\(verdict)",
+            "cacheStatus": "\(status)", "why": "validate (no-cache); refused: no", "error": "refused", "bytes": 5, "headSeconds": 0,
+            "seconds": 0, "steps": [], "represents": 1}
+            """
+        let item = try JSONDecoder().decode(ExchangeItem.self, from: Data(json.utf8))
+        let line = ExchangePrinter(format: .text, on: Display(width: nil, hasColour: false)).line(of: item)
+        #expect(line.hasPrefix("10:00:00.000 200 \(words) ") && line.hasSuffix(" http://a/1  \(reason)"), "\(line)")
+    }
+
     @Test func `Cleanup, dry and done`() throws {
         let json = """
             {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,

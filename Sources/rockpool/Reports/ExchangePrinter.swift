@@ -42,6 +42,17 @@ struct ExchangeItem: Decodable, Equatable {
     var represents: Int
 }
 
+extension ExchangeItem {
+    /// The verdict; of a stale response with the word that its `Cache-Status` has.
+    fileprivate var verdictWords: String { verdict == "stale" ? "stale hit" : verdict }
+
+    /// Why a stale response was served, as its `Cache-Status` says it.
+    fileprivate var staleDetail: String? {
+        guard verdict == "stale" else { return nil }
+        return cacheStatus.flatMap { $0.firstMatch(of: /detail=([A-Za-z-]+)/) }.map { String($0.1) }
+    }
+}
+
 /// The output for each request.
 enum ExchangeFormat: String, CaseIterable { case text, json }
 
@@ -92,9 +103,10 @@ final class ExchangePrinter: Sendable {
             Self.padded(item.operation != nil && item.seconds == 0 ? "" : Self.span(item.seconds), 8, right: true),
             item.url.inOneLine + many,
         ].joined(separator: " ")
-        let reasons = [item.error, item.why.isEmpty ? nil : item.why, item.next.map { "next: \($0)" }].compactMap(\.self)
+        let error = item.error.flatMap { item.why.contains($0) ? nil : $0 }
+        let reasons = [item.staleDetail, error, item.why.isEmpty ? nil : item.why, item.next.map { "next: \($0)" }].compactMap(\.self)
         var reason = reasons.isEmpty ? "" : "  \(reasons.joined(separator: "; "))".inOneLine
-        let verdict = Self.padded(item.verdict, 11)
+        let verdict = Self.padded(item.verdictWords, 11)
         if let width = display.width, item.next == nil {
             let room = width - begin.count - 4 - verdict.count - 1 - middle.count
             if reason.count > room { reason = room > 12 ? reason.prefix(room - 1) + "…" : "" }
