@@ -308,4 +308,12 @@ import Testing
         #expect(problem.contains("\"\(text)\" is not an origin"), "\(problem)")
         #expect(problem.firstMatch(of: /; did you mean: (.*)$/).map { String($0.1) } == meant, "\(problem)")
     }
+
+    /// The form of the log is known beside a mistake, so that the mistake has that form.
+    @Test(arguments: [("log: { format: json }\nproxy: { lsten: x }", LogFormat.json), ("proxy: { lsten: x }", .text), ("log: [", .text)])
+    func theFormOfTheLogIsKnownBesideAMistake(yaml: String, format: LogFormat) {
+        #expect { try ConfigurationSources(environment: [:]).load(yaml: yaml, named: "r.yaml") } throws: { error in
+            (error as? ConfigurationError)?.logFormat == format
+        }
+    }
 }

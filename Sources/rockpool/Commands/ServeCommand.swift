@@ -33,8 +33,7 @@ struct ServeCommand: AsyncParsableCommand {
         ProcessSetUp.prepare()
         LoggingSystem.bootstrap { LogLines(label: $0, output: .standardError) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
-        let loaded = try agreed(read)
-        LogOutput.standardError.format = loaded.configuration.log.format
+        let loaded = try agreed { try read { LogOutput.standardError.format = $0 } }
         common.say(loaded)
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
@@ -108,12 +107,14 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    private func read() throws -> LoadedConfiguration {
+    /// - Parameter take: Called with the format of the log as soon as it is known, also of a configuration with mistakes.
+    private func read(take: (LogFormat) -> Void = { _ in }) throws -> LoadedConfiguration {
         var flags: [String: (flag: String, text: String)] = [:]
         flags["storage.cache_dir"] = cacheDir.map { ("--cache-dir", $0) }
         flags["proxy.listen"] = proxyListen.map { ("--proxy-listen", $0) }
         flags["admin.listen"] = adminListen.map { ("--admin-listen", $0) }
-        var loaded = try common.readInFolder(flags: flags)
+        var loaded = try common.readInFolder(flags: flags) { take($0.logFormat) }
+        take(loaded.configuration.log.format)
         try FlagUpstreams(urls: upstream).add(to: &loaded.configuration)
         return loaded
     }

@@ -46,10 +46,10 @@ struct ConfigurationSources {
         }
         Directories(environment: environment, file: file, places: reader.places).resolve(&configuration)
         for found in configuration.contradictions() { reader.refuse(found) }
-        if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }
+        if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder, logFormat: configuration.log.format) }
         if !reader.decisions.isEmpty {
             let request = ConsentRequest(file: name, bytes: Array(yaml.utf8), decisions: reader.decisions)
-            throw ConfigurationError(problems: [request.problem], consent: request)
+            throw ConfigurationError(problems: [request.problem], consent: request, logFormat: configuration.log.format)
         }
         return LoadedConfiguration(
             configuration: configuration, places: reader.places,

@@ -37,7 +37,7 @@ final class LogOutput: Sendable {
     /// Writes a line about the start of the server: as commands write it, or as an object of the log.
     func announce(_ line: String, level: Logger.Level = .notice) {
         switch format {
-        case .text: write("rockpool: \(line)".inOneLine + "\n")
+        case .text: write("rockpool: \(level == .warning ? "warning: " : "")\(line)".inOneLine + "\n")
         case .json:
             let moment = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
             write(level, line, label: "rockpool", details: [], at: moment)

@@ -63,6 +63,12 @@ import Testing
         let reason = try JSONValue.parse(Array(second.errors.utf8))
         #expect(second.status == 75 && reason["level"] == "error" && reason["message"]?.string?.hasPrefix("another Rockpool") == true)
         try await #expect(server.stop() == .exit(0))
+        // A mistake beside the key that names the form.
+        try Files.write(Array("log: { format: json }\nproxy: { lsten: x }\nadmin: { lsten: x }\n".utf8), to: server.configurationFile)
+        let bad = try await server.command("serve")
+        let mistakes = try bad.errors.split(separator: "\n").map { try JSONValue.parse(Array($0.utf8)) }
+        #expect(bad.status == 78 && mistakes.count == 2 && mistakes.allSatisfy { $0["level"] == "error" }, "\(bad.errors)")
+        #expect(mistakes.first?["message"]?.string?.contains(":2: unknown key \"lsten\"") == true, "\(bad.errors)")
     }
 
     /// Each answered request has a line of the access log: also one that is refused before it is an exchange, and one that becomes a tunnel.

@@ -40,16 +40,22 @@ struct CommonOptions: ParsableArguments {
     }
 
     /// As `loadInFolder`, but of a good configuration nothing is printed yet: `say` does that.
-    /// - Parameter flags: The command's own options, by configuration key.
-    func readInFolder(named: String? = nil, flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
-        guard named == nil, config == nil, let found = Directories.workingFile else { return try read(file: named ?? file, flags: flags) }
+    /// - Parameters:
+    ///   - flags: The command's own options, by configuration key.
+    ///   - failing: Called with the error of a bad configuration before anything is printed of it.
+    func readInFolder(
+        named: String? = nil, flags: [String: (flag: String, text: String)] = [:], failing: (ConfigurationError) -> Void = { _ in }
+    ) throws -> LoadedConfiguration {
+        let found = named == nil && config == nil ? Directories.workingFile : nil
         do {
+            guard let found else { return try read(file: named ?? file, flags: flags) }
             let consents = ConsentBook(environment: ProcessInfo.processInfo.environment)
             var loaded = try read(file: found, flags: flags, consents: consents)
             loaded.isFound = true
             return loaded
         } catch {
-            sayFound(found)
+            if let error = error as? ConfigurationError { failing(error) }
+            if let found { sayFound(found) }
             throw error
         }
     }
@@ -67,7 +73,7 @@ struct CommonOptions: ParsableArguments {
     /// Prints what is to be known of a configuration on stderr, each line once for each process.
     func say(_ loaded: LoadedConfiguration) {
         if loaded.isFound, let file = loaded.file { sayFound(file) }
-        for warning in loaded.warnings { say("warning: \(warning)", level: .warning) }
+        for warning in loaded.warnings { say(warning, level: .warning) }
     }
 
     private func sayFound(_ file: String) { say("configuration \(file), found in the working directory") }
