@@ -250,6 +250,7 @@ package final class Engine: Sendable {
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {
+            if plan.isWrite { try await exchange.removeMarks(of: plan.entity?.resource) }
             switch plan.route?.kind {
             case .graphql:
                 let isReachable = if case .no = permission { false } else { true }
@@ -262,8 +263,7 @@ package final class Engine: Sendable {
                 // It is neither answered from the store nor stored.
                 plan = routes.plan(for: exchange.request, isWrite: true)
                 plan.queueable = plan.queueable && isQueueable
-                let bytes = keyingBody?.bytes ?? ByteBuffer()
-                (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
+                exchange.take(keyingBody?.bytes ?? ByteBuffer())
                 keyingBody = nil
             }
         } catch {

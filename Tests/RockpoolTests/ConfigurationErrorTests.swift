@@ -158,6 +158,14 @@ import Testing
         ),
         ("resources: [{ collection: /n, id: id }]", "upstreams[0].resources[0].id: \"id\" is not a JSON Pointer such as /id"),
         (
+            "resources: [{ collection: /n, mark: sync }]",
+            "upstreams[0].resources[0].mark: \"sync\" is not a JSON Pointer to a member such as /_sync"
+        ),
+        (
+            "resources: [{ collection: /n, mark: /id }]",
+            "upstreams[0].resources[0].mark: is a member of the upstream's; name one that its entries do not have"
+        ),
+        (
             "resources: [{ collection: /n, offline_response: optimistic }]",
             "upstreams[0].resources[0].offline_response: optimistic needs item, the path of one entity"
         ),

@@ -85,6 +85,7 @@ import Testing
                 sync: .init(push: "/v1/sync/push", pull: "/v1/sync/pull?since={cursor}"))
         ]
         expected.rateLimit = RateLimitRule()
+        expected.resources[0].mark = "/_sync"
         expected.resources[0].success = SuccessRule(status: [200, 201, 204], pointer: "/success", equals: true)
         #expect(upstreams == [expected])
     }

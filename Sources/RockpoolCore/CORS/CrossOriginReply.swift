@@ -7,7 +7,7 @@ package enum CrossOriginReply {
     static let exposed = [
         "Location", "Content-Location", "ETag", "Link", "Retry-After", "Cache-Status", "Proxy-Status", "Preference-Applied",
         "Rockpool-Operation", "Rockpool-State", "Rockpool-Local-Id", "Rockpool-Pending", "Rockpool-Dirty", "Rockpool-Listed",
-        "Rockpool-Seen",
+        "Rockpool-Seen", "Rockpool-Sync",
     ]
 
     private static let written: [HTTPField.Name] = [

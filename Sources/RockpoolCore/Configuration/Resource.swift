@@ -25,6 +25,8 @@ package struct Resource: Hashable, Sendable {
     /// The object within an item's object that writes may carry alone: `/data` of `{"id": 7, "data": {…}}`.
     package var content = ""
     package var id: String
+    /// The member of an entry of a list that shows clients what the entry waits for; nil for none. The upstream never gets it.
+    package var mark: String?
     /// `etag` or a JSON Pointer.
     package var version: String
     package var updatedAt: String?

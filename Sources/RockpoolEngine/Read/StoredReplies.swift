@@ -26,7 +26,14 @@ struct StoredReplies: Sendable {
         cache.use(entry)
         context.trace.fetchedAt = entry.response.includesWritesUntil
         context.trace.cacheStatus = status ?? .hit(freshness)
-        return Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
+        var reply = Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
+        // Every anonymous copy is fetched anew where that is possible.
+        if entry.response.isInvalidated, entry.key.partition != .anonymous, let entity = context.plan.entity, entity.isItem,
+            entity.resource != nil
+        {
+            reply.head.fields[.rockpoolSync] = EntityState.pendingPull.rawValue
+        }
+        return reply
     }
 
     /// Returns the requested part of the stored response; nil if the body is gone.

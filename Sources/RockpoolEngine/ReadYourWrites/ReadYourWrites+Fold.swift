@@ -129,7 +129,9 @@ extension ReadYourWrites {
         if view.entityID != nil {
             let outcome = ItemFold.fold(base.value, with: writes, resource: view.resource)
             if base.reply?.head.status != 200 { base.type = await mediaType(for: context) }
-            return item(outcome, in: view, base: base, writes: writes, for: context)
+            var reply = item(outcome, in: view, base: base, writes: writes, for: context)
+            if let state = EntityState.shown(by: writes) { reply.head.fields[.rockpoolSync] = state.rawValue }
+            return reply
         }
         guard let value = base.value else { return unfolded(base, for: context) }
         let fold = CollectionFold.fold(value, query: view.key(for: context).query, with: writes, resource: view.resource)

@@ -95,6 +95,7 @@ package final class Relays: Sendable {
         guard plan.route?.logout != true, plan.upstream?.rateLimit == nil, exchange.forwarded.isEmpty, exchange.signer == nil else {
             return false
         }
+        if plan.isWrite, plan.entity?.resource?.mark != nil { return false }
         if exchange.gateway != nil, plan.upstream?.gatewaySettings?.rewriting == .jsonURLs { return false }
         return request.via == nil && request.peer == nil && request.allowsLoopback && !request.head.fields.contains(.te) && !data.isOfFleet
             && active.configuration.fleet.parents.count < 2

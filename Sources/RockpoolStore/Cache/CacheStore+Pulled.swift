@@ -18,18 +18,22 @@ extension CacheStore {
     /// Returns the distinct stored URLs with this prefix, sorted; of one partition, or of all.
     /// - Parameters:
     ///   - isPresent: True leaves out the URLs of which only an absence is stored (404, 410).
-    ///   - isOutdated: True leaves only the URLs with an entry that is marked as out of date.
+    ///   - isOutdated: True leaves only the URLs with an entry that is marked as out of date; anonymous copies always are.
     package func urls(
         prefix: String, in partition: StoragePartition? = nil, isPresent: Bool = false, isOutdated: Bool = false
     ) async throws -> [String] {
-        try await database.pool.read { db in
+        let arguments: StatementArguments = [
+            prefix, prefix + "\u{10FFFF}", partition?.name, isPresent, isOutdated, StoragePartition.anonymous.name,
+        ]
+        return try await database.pool.read { db in
             try String.fetchAll(
                 db,
                 sql: """
                     SELECT DISTINCT url FROM entry
-                    WHERE url >= ?1 AND url < ?2 AND (?3 IS NULL OR identity = ?3) AND (NOT ?4 OR status NOT IN (404, 410)) AND (NOT ?5 OR invalid = 1)
+                    WHERE url >= ?1 AND url < ?2 AND (?3 IS NULL OR identity = ?3) AND (NOT ?4 OR status NOT IN (404, 410))
+                        AND (NOT ?5 OR invalid = 1 AND identity <> ?6)
                     ORDER BY url LIMIT \(Self.listLimit)
-                    """, arguments: [prefix, prefix + "\u{10FFFF}", partition?.name, isPresent, isOutdated])
+                    """, arguments: arguments)
         }
     }
 

@@ -123,6 +123,9 @@ extension Resource {
         if offlineResponse == .optimistic, item == nil {
             found.append(Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity"))
         }
+        if let mark, [id, version, updatedAt].contains(mark) {
+            found.append(Contradiction("\(key).mark", "is a member of the upstream's; name one that its entries do not have"))
+        }
         if delta != nil || sync?.pull != nil, DeltaShape(self) == nil {
             let part = delta == nil ? "sync.pull" : "delta"
             found.append(Contradiction("\(key).\(part)", "cannot be requested: the only variable allowed in its paths is {id} of item"))

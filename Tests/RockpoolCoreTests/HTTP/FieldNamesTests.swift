@@ -37,7 +37,7 @@ import Testing
         (HTTPField.Name.webhookTimestamp, "webhook-timestamp"), (HTTPField.Name.webhookSignature, "webhook-signature"),
         (HTTPField.Name.rockpoolLocalID, "Rockpool-Local-Id"),
         (HTTPField.Name.rockpoolPending, "Rockpool-Pending"),
-        (HTTPField.Name.rockpoolDirty, "Rockpool-Dirty"), (.rockpoolListed, "Rockpool-Listed"),
+        (HTTPField.Name.rockpoolDirty, "Rockpool-Dirty"), (.rockpoolListed, "Rockpool-Listed"), (.rockpoolSync, "Rockpool-Sync"),
     ]) func eachNameIsItsOwnField(name: HTTPField.Name, text: String) {
         #expect(name.rawName == text && HTTPField.Name(text) == name)
     }

@@ -84,6 +84,8 @@ extension HTTPField.Name {
     package static let rockpoolOperation = listed("Rockpool-Operation")
     /// The state of that operation; on reads, that of queued writes.
     package static let rockpoolState = listed("Rockpool-State")
+    /// What the entity of a read waits for.
+    package static let rockpoolSync = listed("Rockpool-Sync")
     /// A request for another strategy.
     package static let rockpoolPolicy = listed("Rockpool-Policy")
     /// The priority of a queued write.

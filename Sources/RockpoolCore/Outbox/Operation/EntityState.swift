@@ -11,8 +11,14 @@ package enum EntityState: String, CaseIterable, Sendable {
 
     /// The state by the open writes to one entity: its deletion ends whatever came before, its creation holds what comes after.
     package static func of(_ writes: [QueuedWrite]) -> EntityState? {
-        guard let last = writes.max(by: { $0.sequence < $1.sequence }) else { return nil }
-        if last.request.method == .delete { return .pendingDelete }
-        return writes.contains { $0.localID != nil } ? .pendingCreate : .pendingUpdate
+        writes.sorted { $0.sequence < $1.sequence }.reduce(nil) { $1.localID != nil ? .pendingCreate : $1.request.method.state(after: $0) }
+    }
+}
+
+extension HTTPRequest.Method {
+    /// The state of an entity with a write of this method that does not create it.
+    func state(after earlier: EntityState?) -> EntityState {
+        if self == .delete { return .pendingDelete }
+        return earlier == .pendingCreate ? .pendingCreate : .pendingUpdate
     }
 }

@@ -127,7 +127,8 @@ private struct CollectionFolding {
             return result.note(item, isDirty: item.isDirty)
         }
         let fit = query.fit(object)
-        items[place] = fit == .no ? nil : item.isLocal ? LocalVersions(shape).marked(object, after: item.last) : object
+        let versioned = item.isLocal ? LocalVersions(shape).marked(object, after: item.last) : object
+        items[place] = fit == .no ? nil : shape.marked(versioned, as: item.waiting)
         result.note(item, isDirty: item.isDirty || fit == .unknown)
     }
 
@@ -149,7 +150,7 @@ private struct CollectionFolding {
             switch query.fit(object) {
             case .no: if item.isDirty { result.note(item, isDirty: true) }
             case .yes where isKnownPlace:
-                added.append(object)
+                added.append(shape.marked(object, as: item.waiting))
                 shown.insert(id)
                 result.note(item, isDirty: item.isDirty || query.isShaped)
             case .yes, .unknown:

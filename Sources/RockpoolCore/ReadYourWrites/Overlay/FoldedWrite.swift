@@ -56,3 +56,16 @@ package struct FoldedWrite: Hashable, Sendable {
         id.map { id in idIsNumber ? JSONNumber(literal: id).map(JSONValue.number) ?? .string(id) : .string(id) }
     }
 }
+
+extension FoldedWrite {
+    /// The state of its entity with this write, after those before it; one that is delivered does not count.
+    func state(after earlier: EntityState?) -> EntityState? {
+        if isDelivered { return earlier }
+        return !isItem && !isCollectionWide && method == .post ? .pendingCreate : method.state(after: earlier)
+    }
+}
+
+extension EntityState {
+    /// The state by the writes to one entity in order of acceptance, as they are folded.
+    package static func shown(by writes: [FoldedWrite]) -> EntityState? { writes.reduce(nil) { $1.state(after: $0) } }
+}

@@ -17,6 +17,8 @@ struct ItemProjection {
     private(set) var isNew = false
     /// True if a write in the current state is not delivered: its version is a local one.
     private(set) var isLocal = false
+    /// What the item waits for; nil if none of its writes is open.
+    private(set) var waiting: EntityState?
     /// The sequence of the last write that was folded in; 0 before the first.
     private(set) var last: Int64 = 0
     /// The number of writes folded in.
@@ -61,6 +63,7 @@ struct ItemProjection {
         case (.merge, .unknown), (.patch, .unknown), (.unknown, _): isDirty = true
         }
         isLocal = isLocal || !write.isDelivered
+        waiting = write.state(after: waiting)
         last = max(last, write.sequence)
         count += 1
     }

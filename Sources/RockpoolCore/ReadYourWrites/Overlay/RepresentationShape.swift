@@ -15,6 +15,8 @@ struct RepresentationShape {
     let id: JSONPointer
     /// The members that make up the id.
     let ids: [JSONPointer]
+    /// The member that shows what an entry of a list waits for; nil for none.
+    let mark: JSONPointer?
     /// What stands before a value in a query that selects rows; nil unless the query names items, whose bodies are lists of one.
     let rowEquality: String?
     /// True if the path of an item does not tell in which list it is.
@@ -38,6 +40,7 @@ struct RepresentationShape {
         content = JSONPointer(resource.content) ?? JSONPointer(tokens: [])
         ids = resource.idPlaces
         id = ids[0]
+        mark = resource.mark.flatMap { JSONPointer($0) }
         rowEquality = resource.rowEquality
         isShallow = resource.isShallow
         version = resource.versionPlace
@@ -148,4 +151,40 @@ extension JSONPointer {
 extension Resource {
     /// The pointer of the version within the object; nil where the version is its ETag.
     var versionPlace: JSONPointer? { version == "etag" ? nil : JSONPointer(version) }
+}
+
+// Marks of waiting entries (docs/outbox.md#marks).
+
+extension RepresentationShape {
+    /// Returns an entry of a list with its mark; unchanged where it waits for nothing.
+    func marked(_ object: JSONValue, as state: EntityState?) -> JSONValue {
+        guard let mark, let state else { return object }
+        var object = object
+        mark.place(.string(state.rawValue), in: &object)
+        return object
+    }
+}
+
+extension Resource {
+    /// Returns a written body without the marks that its client has read: of an object, with or without its envelope, or of a list of objects.
+    /// - Returns: nil if it has none.
+    package func unmarked(_ body: JSONValue) -> JSONValue? {
+        guard let mark = mark.flatMap({ JSONPointer($0) }) else { return nil }
+        let places = Set(["", items, element, envelope]).compactMap { JSONPointer($0) }.sorted { $0.text < $1.text }
+        var (body, isChanged) = (body, false)
+        for place in places {
+            switch place.get(in: body) {
+            case .array(let elements)?:
+                let plain = elements.map { unmarked($0) }
+                guard plain.contains(where: { $0 != nil }) else { continue }
+                place.set(.array(zip(plain, elements).map { $0 ?? $1 }), in: &body)
+            case var value?:
+                guard mark.remove(from: &value) else { continue }
+                place.set(value, in: &body)
+            case nil: continue
+            }
+            isChanged = true
+        }
+        return isChanged ? body : nil
+    }
 }

@@ -61,6 +61,9 @@ extension ScalarFormat where Value == String {
     /// A JSON Pointer (RFC 6901); an empty one is the whole document.
     static let pointer = text("a JSON Pointer such as /id") { $0.isEmpty || $0.isPointer }
 
+    /// A JSON Pointer to a member.
+    static let memberPointer = text("a JSON Pointer to a member such as /_sync") { $0.isPointer }
+
     /// `etag`, or a JSON Pointer to a version.
     static let version = text("etag or a JSON Pointer such as /version") { $0 == "etag" || $0.isPointer }
 

@@ -91,6 +91,7 @@ extension Resource {
         .value("envelope", field: \.envelope, as: .pointer),
         .value("content", field: \.content, as: .pointer),
         .value("id", field: \.id, as: .pointer),
+        .optional("mark", field: \.mark, as: .memberPointer),
         .value("version", field: \.version, as: .version),
         .optional("updated_at", field: \.updatedAt, as: .pointer),
         .optional("offline_response", field: \.offlineResponse, as: .word),
