@@ -112,8 +112,8 @@ package struct AdminServer: Service {
         let (reachability, commands, documents) = (engine.reachability, engine.commands, engine.documents)
         StatusRoutes(
             cache: cache, data: data, active: active, reachability: reachability,
-            refusedWrites: engine.notifier.refusedWrites, budgets: engine.upstreams.budgets, feed: feed, now: now, facts: facts,
-            dashboard: dashboardAddress
+            refusedWrites: engine.notifier.refusedWrites, budgets: engine.upstreams.budgets, parents: engine.upstreams.proxies,
+            feed: feed, now: now, facts: facts, dashboard: dashboardAddress
         ).add(to: router)
         ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
         DocumentationRoutes(pages: facts.documentation).add(to: router)

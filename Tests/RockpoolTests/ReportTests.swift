@@ -31,6 +31,12 @@ import Testing
                 """)
         let shown = try lines(one, as: StatusReport.self)
         #expect(shown.contains("last failed  PUT http://a/1: 422: no title"), "\(shown)")
+        let parents =
+            #"{"parents": [{"of": "*", "url": "http://a:1", "state": "down", "since": null, "used": false}, "#
+            + #"{"of": "*", "url": "http://b:1", "state": "up", "since": null, "used": true}],"#
+        let behind = try lines(parents + json.dropFirst(), as: StatusReport.self)
+        #expect(behind.contains { $0.hasPrefix("http://a:1  *") && $0.hasSuffix("no") && $0.contains("down") }, "\(behind)")
+        #expect(behind.contains { $0.hasPrefix("http://b:1  *") && $0.hasSuffix("yes") }, "\(behind)")
         let connection = #"{"connection": {"kind": "wireless", "interface": "wlan0", "metered": true},"#
         let connected = try lines(connection + json.dropFirst(), as: StatusReport.self)
         #expect(connected.contains("connection  wireless (wlan0), metered"), "\(connected)")

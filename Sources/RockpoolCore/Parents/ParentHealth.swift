@@ -3,6 +3,7 @@
 /// The gateways that are down, with their next probes. Time alone brings none back.
 package struct ParentHealth: Sendable {
     private struct Outage {
+        let since: Timestamp
         var wait: TimeSpan
         var nextProbeAt: Timestamp
         /// True while a probe is under way.
@@ -21,11 +22,14 @@ package struct ParentHealth: Sendable {
 
     package func isUp(_ node: String) -> Bool { outages[node] == nil }
 
+    /// The time of the failure since which a gateway is down; nil for one that is up.
+    package func downSince(_ node: String) -> Timestamp? { outages[node]?.since }
+
     /// Records that a request has failed.
     /// - Returns: true if the gateway was up.
     package mutating func fail(_ node: String, now: Timestamp) -> Bool {
         guard outages[node] == nil else { return false }
-        outages[node] = Outage(wait: Self.firstWait, nextProbeAt: now + Self.firstWait)
+        outages[node] = Outage(since: now, wait: Self.firstWait, nextProbeAt: now + Self.firstWait)
         return true
     }
 

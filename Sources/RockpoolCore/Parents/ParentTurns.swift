@@ -26,6 +26,28 @@ package struct ParentTurns: Sendable {
     }
 }
 
+/// How a parent of a rule stands (docs/reference/admin-api.md#status).
+package struct ParentStanding: Hashable, Sendable {
+    /// The name of the upstream, or the hosts of the rule.
+    package let of: String
+    package let url: String
+    /// Nil for one that is up, for all that is known.
+    package let downSince: Timestamp?
+    /// True if requests take it now.
+    package let isUsed: Bool
+
+    /// Returns the standing of each parent, in their order. The first that is up is used, or with weights all that are; where none is, all are
+    /// tried.
+    package static func all(of name: String, _ settings: ParentSettings, health: ParentHealth) -> [ParentStanding] {
+        let up = settings.all.filter { health.isUp($0.url) }
+        let used = up.isEmpty ? settings.all : settings.choose == .weight ? up : [up[0]]
+        return settings.all.map { parent in
+            ParentStanding(
+                of: name, url: parent.url, downSince: health.downSince(parent.url), isUsed: used.contains { $0.url == parent.url })
+        }
+    }
+}
+
 extension TransferFailure {
     /// True if the parent proxy itself could not be reached.
     package var isOfParent: Bool { sent == .no && (kind == .refused || kind == .connectTimeout) }

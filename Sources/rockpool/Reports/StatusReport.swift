@@ -56,6 +56,17 @@ struct StatusReport: TabularReport, Equatable {
         var words: String { "\(kind) (\(interface))\(metered ? ", metered" : "")" }
     }
 
+    /// A parent proxy.
+    struct Parent: Decodable, Equatable {
+        /// The upstream, or the hosts of the rule.
+        var of: String
+        var url: String
+        /// `up` or `down`.
+        var state: String
+        var since: String?
+        var used: Bool
+    }
+
     var state: String
     var pending: Int
     var conflicts: Int
@@ -74,6 +85,7 @@ struct StatusReport: TabularReport, Equatable {
     /// How this node stands in its fleet; nil without one.
     var fleet: Fleet?
     var connection: Connection?
+    var parents: [Parent]?
 
     var tables: [TextTable] {
         let facts = TextTable.facts(
@@ -98,7 +110,19 @@ struct StatusReport: TabularReport, Equatable {
                     .init(upstream.lastError.map(Self.words(ofError:)) ?? "–"),
                 ]
             })
-        return [facts, list, TextTable(columns: [.text("")], rows: [[.init(next)]])]
+        return [facts, list] + parentTables + [TextTable(columns: [.text("")], rows: [[.init(next)]])]
+    }
+
+    /// The parent proxies; none where none is configured.
+    private var parentTables: [TextTable] {
+        guard let parents, !parents.isEmpty else { return [] }
+        let rows = parents.map { parent -> [TextTable.Cell] in
+            [
+                .init(parent.url), .init(parent.of), .init(parent.state, parent.state == "up" ? nil : .warning),
+                .init(ForPeople.age(parent.since)), .init(parent.used ? "yes" : "no"),
+            ]
+        }
+        return [TextTable(columns: [.text("PARENT"), .text("OF"), .text("STATE"), .text("SINCE"), .text("USED")], rows: rows)]
     }
 
     /// The state in a word that holds for all upstreams, or the number of those that are away.

@@ -190,11 +190,17 @@ import Testing
         #expect(second.lines == ["GET \(url)", "GET \(url)", "CONNECT pool.test:\(site.port)"])
         #expect(server.errors.contains("a parent proxy does not answer"), "\(server.errors)")
 
+        let shown = { try await server.get("/v1/status").json?["parents"]?.array ?? [] }
+        let parents = try await shown()
+        #expect(parents.map { $0["state"] } == ["down", "up"] && parents.map { $0["used"] } == [false, true], "\(parents)")
+        #expect(parents.first?["of"] == "*" && parents.first?["since"]?.string != nil, "\(parents)")
+
         let first = try await ParentProcess("http", port: place)
         try await eventually("the first one is taken again", within: .seconds(40)) {
             try await #expect(Curl.send("GET", url, proxy: server.proxy).text == "low")
             return first.lines.contains("GET \(url)")
         }
+        try await #expect(shown().map { $0["used"] } == [true, false])
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
         try await site.stop()
     }

@@ -44,6 +44,18 @@ import Testing
     }
 
     @Test(arguments: [
+        (ParentSettings.Choice.order, "", "0"), (.order, "0", "1"), (.order, "01", "2"), (.order, "012", "012"), (.weight, "", "012"),
+        (.weight, "1", "02"), (.weight, "012", "012"),
+    ])
+    func theStandingNamesWhatIsUsed(choose: ParentSettings.Choice, down: String, used: String) {
+        var health = ParentHealth()
+        for number in down { _ = health.fail("http://\(number):1", now: Timestamp(seconds: 7)) }
+        let standings = ParentStanding.all(of: "*", Self.settings([1, 1, 1], choose: choose), health: health)
+        #expect(standings.filter(\.isUsed).map { String($0.url.dropFirst(7).prefix(1)) }.joined() == used)
+        #expect(standings.filter { $0.downSince == Timestamp(seconds: 7) }.count == down.count && standings.allSatisfy { $0.of == "*" })
+    }
+
+    @Test(arguments: [
         (TransferFailure.Kind.refused, TransferFailure.Sent.no, true, true), (.connectTimeout, .no, true, true), (.dns, .no, false, true),
         (.reset, .no, false, true), (.reset, .maybe, false, false), (.refused, .maybe, false, false), (.tls, .no, false, false),
         (.denied, .no, false, false), (.cancelled, .no, false, false), (.firstByteTimeout, .yes, false, false),

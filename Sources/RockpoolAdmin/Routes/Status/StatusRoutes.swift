@@ -13,6 +13,7 @@ struct StatusRoutes {
     let reachability: ReachabilityTable
     let refusedWrites: RefusedWrites
     let budgets: RequestBudgets
+    let parents: ParentProxies
     let feed: EventFeed
     let now: @Sendable () -> Timestamp
     let facts: ServerFacts
@@ -56,6 +57,7 @@ struct StatusRoutes {
             "failed": .integer(counts[.dead, default: 0]),
             "lastFailed": try await lastFailed(of: counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "parents": .array(parents.standings.map(row)),
             "connection": connection,
             "refused": .optional(refusedWrites.words(now: now())),
             "storage": .optional(
@@ -101,6 +103,13 @@ struct StatusRoutes {
             "operation": .string(operation.id), "upstream": .string(operation.upstream),
             "method": .string(operation.request.method.rawValue), "url": .string(operation.request.url), "cause": .optional(notice.cause),
             "next": .string(notice.next),
+        ]
+    }
+
+    private func row(for parent: ParentStanding) -> JSONValue {
+        [
+            "of": .string(parent.of), "url": .string(parent.url), "state": .string(parent.downSince == nil ? "up" : "down"),
+            "since": .time(parent.downSince), "used": .bool(parent.isUsed),
         ]
     }
 

@@ -3,7 +3,7 @@ import Logging
 package import RockpoolCore
 import Synchronization
 
-/// The state of the parent proxies behind a lock. One that stands alone has none: it is always tried.
+/// The state of the parent proxies behind a lock. One that stands alone is always tried.
 package final class ParentProxies: Sendable {
     private struct State {
         var health = ParentHealth()
@@ -38,11 +38,19 @@ package final class ParentProxies: Sendable {
         return failure.mayTakeAnotherParent
     }
 
-    /// The parents that share their hosts with others.
-    private var nodes: [String] {
+    /// The parents of upstreams, by their names, and of rules, by their hosts.
+    private var rules: [(of: String, settings: ParentSettings)] {
         let configuration = active.configuration
-        let settings = configuration.upstreams.compactMap(\.parent) + configuration.via.map(\.parent)
-        return settings.filter { !$0.others.isEmpty }.flatMap(\.all).map(\.url)
+        let own = configuration.upstreams.compactMap { upstream in upstream.parent.map { (of: upstream.name, settings: $0) } }
+        return own + configuration.via.filter { $0.parent.url != ParentRule.direct }.map { ($0.hosts.joined(separator: ", "), $0.parent) }
+    }
+
+    private var nodes: [String] { rules.flatMap(\.settings.all).map(\.url) }
+
+    /// How each parent of the configuration stands.
+    package var standings: [ParentStanding] {
+        let health = state.withLock(\.health)
+        return rules.flatMap { ParentStanding.all(of: $0.of, $0.settings, health: health) }
     }
 
     /// Returns the parents to be probed now.
