@@ -134,8 +134,10 @@ struct PlayedWorld: Sendable {
     /// - Parameters:
     ///   - categories: differences from the default categories.
     ///   - others: further declared upstreams.
+    ///   - further: further keys of the configuration.
     static func with(
         upstream: JSONValue = [:], storage: JSONValue = [:], categories: JSONValue? = nil, others: [JSONValue] = [],
+        further: JSONValue = [:],
         _ play: @escaping PlayedSite.Play,
         _ body: (PlayedWorld) async throws -> Void
     ) async throws {
@@ -144,10 +146,9 @@ struct PlayedWorld: Sendable {
             var settings = ServerSettings(upstream: site.port, upstream, storage: storage)
             settings.others = others
             let server = try ServerProcess.prepare(settings)
-            if let categories {
-                let document = try JSONValue.parse(try Files.bytes(of: server.configurationFile))
-                try Files.write(document.merging(["categories": categories]).serialized(), to: server.configurationFile)
-            }
+            var document = try JSONValue.parse(try Files.bytes(of: server.configurationFile)).merging(further)
+            if let categories { document = document.merging(["categories": categories]) }
+            try Files.write(document.serialized(), to: server.configurationFile)
             try await server.start()
             try await body(PlayedWorld(site: site, server: server))
             try await #expect(server.stop() == .exit(0), "\(server.errors)")

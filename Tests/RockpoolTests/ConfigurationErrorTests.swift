@@ -48,6 +48,7 @@ import Testing
         ("proxy:\n  allow:\n    - 10.0.0.0/8\n    - ten", "r.yaml:4: proxy.allow[1]: \"ten\" is not a network such as 10.0.0.0/8"),
         ("proxy: { connect_ports: [0] }", "r.yaml:1: proxy.connect_ports[0]: \"0\" is not a whole number from 1 to 65535"),
         ("proxy: { connect_ports: [[443]] }", "r.yaml:1: proxy.connect_ports[0]: one value belongs here, not a list"),
+        ("secrets: [\"a=b\"]", "r.yaml:1: secrets[0]: \"a=b\" is not the name of a query parameter"),
         ("proxy:\n  listen:", "r.yaml:2: proxy.listen: one value belongs here"),
         ("cleanup: { interval: 0s }", "r.yaml:1: cleanup.interval: \"0s\" must be longer than 0s"),
         ("proxy: { limits: { head: 0 B } }", "r.yaml:1: proxy.limits.head: \"0 B\" must be at least 1 B"),

@@ -20,6 +20,8 @@ package struct Configuration: Hashable, Sendable {
     package var notify: [NoticeRule] = []
     /// Where the ends of writes may be posted.
     package var callbacks = CallbackSettings()
+    /// Further names of query parameters that carry secrets.
+    package var secrets: [String] = []
     /// What this gateway has to do with others.
     package var fleet = FleetSettings()
     /// The network mode at startup; a mode set manually since takes precedence.

@@ -1,4 +1,5 @@
 // Redaction of credentials in queries, where some clients send them although they should not (RFC 6750 §5.3), for logs and exports.
+import Synchronization
 
 /// Finds parameters of a query that carry secrets.
 package enum SecretParameters {
@@ -11,10 +12,17 @@ package enum SecretParameters {
     /// Names that are secrets only as a whole word, because they also occur within harmless names.
     private static let names: Set<String> = ["key", "sig", "code", "pwd", "pass", "sid", "otp", "pin"]
 
+    /// Further names, in lower case (docs/reference/configuration.md#secrets). They hold for the whole process, so that no place where a URL is
+    /// shown can miss them; what was a secret once stays one.
+    private static let added = Mutex<Set<String>>([])
+
+    /// Adds names of the configuration, which count as a whole word.
+    package static func add(_ names: [String]) { added.withLock { $0.formUnion(names.map { $0.lowercased() }) } }
+
     /// True if the value of a parameter of that name, as written in the query, is a secret; a percent-encoded name always counts as one.
     package static func contains(_ name: some StringProtocol) -> Bool {
         let name = name.lowercased()
-        return names.contains(name) || words.contains { name.contains($0) } || name.contains("%")
+        return names.contains(name) || words.contains { name.contains($0) } || name.contains("%") || added.withLock { $0.contains(name) }
     }
 
     /// Returns the URL with secret values replaced by `REDACTED`, without its fragment.
@@ -26,14 +34,15 @@ package enum SecretParameters {
     private static let shown = "REDACTED"
 
     /// Returns a URL or a target with other values of its secret parameters.
+    /// - Parameter isSecret: decides by the name which parameters these are.
     package static func replacing(
-        in url: String, _ value: (_ name: String, _ value: String) throws -> String
+        in url: String, where isSecret: (Substring) -> Bool = { contains($0) }, _ value: (_ name: String, _ value: String) throws -> String
     ) rethrows -> String {
         guard let mark = url.firstIndex(of: "?") else { return url }
         let parts = url[url.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
         let parameters = try parts.map { part in
             let name = part.prefix { $0 != "=" }
-            guard name.endIndex < part.endIndex, contains(name) else { return String(part) }
+            guard name.endIndex < part.endIndex, isSecret(name) else { return String(part) }
             return try "\(name)=\(value(String(name), String(part[part.index(after: name.endIndex)...])))"
         }
         return url[...mark] + parameters.joined(separator: "&")

@@ -76,7 +76,9 @@ struct GitReplies: Sendable {
                 parts.append(part)
             }
             guard parts.count == chain.packs.count else { continue }
-            logger.debug("a pack is made of \(parts.count) that were fetched", metadata: ["url": "\(context.request.url)"])
+            logger.debug(
+                "a pack is made of \(parts.count) that were fetched",
+                metadata: ["url": "\(SecretParameters.redacted(url: context.request.url))"])
             return .stream(AssembledPack(parts, behind: introduction), length: nil)
         }
     }

@@ -84,7 +84,8 @@ extension ResponseStore {
             return
         } catch is UnprovenBody {
             logger.warning(
-                "stored parts do not make the whole that their origin names; they are dropped", metadata: ["url": "\(part.key.url)"])
+                "stored parts do not make the whole that their origin names; they are dropped",
+                metadata: ["url": "\(SecretParameters.redacted(url: part.key.url))"])
             try? await cache.removeParts(of: part.key)
         } catch {
             logger.failed("stored parts could not be joined", error: error)

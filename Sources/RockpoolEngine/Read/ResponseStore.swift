@@ -204,7 +204,9 @@ struct ResponseStore: Sendable {
                     }
                 } catch let error as UnprovenBody {
                     guard writer.isJoined else {
-                        return logger.warning("not stored: its hash is not what its origin says", metadata: ["url": "\(key.url)"])
+                        return logger.warning(
+                            "not stored: its hash is not what its origin says",
+                            metadata: ["url": "\(SecretParameters.redacted(url: key.url))"])
                     }
                     try await cache.removeParts(of: key)
                     throw error

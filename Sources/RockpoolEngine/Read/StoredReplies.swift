@@ -70,7 +70,9 @@ struct StoredReplies: Sendable {
         guard let body = await body(of: entry) else { return nil }
         let decoded = DecodedBody(body, by: decoder, in: cache)
         guard await decoded.begin() else {
-            logger.warning("a stored body is not of the coding it is said to be", metadata: ["url": "\(entry.key.url)"])
+            logger.warning(
+                "a stored body is not of the coding it is said to be", metadata: ["url": "\(SecretParameters.redacted(url: entry.key.url))"]
+            )
             return nil
         }
         return (head, context.request.method == .head ? .none(length: nil) : .stream(decoded, length: nil))

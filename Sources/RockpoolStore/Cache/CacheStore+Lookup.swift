@@ -115,7 +115,9 @@ extension CacheStore {
         memory.remove(keys + [entry.key.text])
         guard !keys.isEmpty else { return }
         counters.withLock { $0.badBodies += 1 }
-        logger.notice("a stored body was not what it had been; its entries are dropped", metadata: ["url": "\(entry.key.url)"])
+        logger.notice(
+            "a stored body was not what it had been; its entries are dropped",
+            metadata: ["url": "\(SecretParameters.redacted(url: entry.key.url))"])
     }
 }
 

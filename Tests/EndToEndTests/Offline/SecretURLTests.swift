@@ -7,12 +7,13 @@ import RockpoolTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct SecretURLTests {
-    @Test func aSecretIsSentAndNeitherShownNorReadableOnTheDisk() async throws {
+    /// The second name is one of the configuration.
+    @Test(arguments: ["token", "ticket"]) func aSecretIsSentAndNeitherShownNorReadableOnTheDisk(name: String) async throws {
         let play: PlayedSite.Play = { asked in .text("", status: asked.method == "PUT" ? 204 : 200) }
-        try await PlayedWorld.with(play) { world in
+        try await PlayedWorld.with(further: ["secrets": ["Ticket"], "log": ["access": "json"]], play) { world in
             let server = world.server
             try await world.turn("offline")
-            let target = "/files/a?token=planted-1&q=2"
+            let target = "/files/a?\(name)=planted-1&q=2"
             let reply = try await world.send("PUT", target, fields: ["Content-Type: text/plain"], body: "x")
             let id = try #require(reply["rockpool-operation"], "\(reply.text)")
             #expect(!reply.text.contains("planted"))
@@ -20,15 +21,16 @@ import Testing
                 let shown = try await server.get(path)
                 #expect(shown.status == 200 && !shown.text.contains("planted"), "\(path): \(shown.text)")
             }
-            #expect(try await server.get("/v1/operations/\(id)").json?["url"]?.string?.hasSuffix("?token=REDACTED&q=2") == true)
+            #expect(try await server.get("/v1/operations/\(id)").json?["url"]?.string?.hasSuffix("?\(name)=REDACTED&q=2") == true)
             for arguments in [["outbox", "ls"], ["outbox", "show", id], ["sync", "log"], ["outbox", "export"]] {
                 let shown = try await server.command(arguments)
                 #expect(shown.status == 0 && !shown.output.contains("planted"), "\(arguments): \(shown.output)\(shown.errors)")
             }
             let whole = try await server.command("outbox", "export", "--with-secrets")
             #expect(whole.output.contains("planted-1"), "\(whole.errors)")
+            #expect(server.output.contains("REDACTED") && !server.output.contains("planted") && !server.errors.contains("planted"))
             // An edit of what is shown keeps the secret.
-            let edited = try await server.change("PATCH", "/v1/operations/\(id)", ["url": "/files/a?token=REDACTED&q=3"])
+            let edited = try await server.change("PATCH", "/v1/operations/\(id)", ["url": .string("/files/a?\(name)=REDACTED&q=3")])
             #expect(edited.status == 201 && !edited.text.contains("planted"), "\(edited.text)")
 
             try await server.stop()
@@ -36,10 +38,13 @@ import Testing
                 let bytes = FileManager.default.contents(atPath: file) ?? Data()
                 #expect(bytes.range(of: Data("planted".utf8)) == nil, "\(file)")
             }
+            // What was sealed under a name stays readable without it.
+            let document = try JSONValue.parse(try Files.bytes(of: server.configurationFile))
+            try Files.write(document.merging(["secrets": .null]).serialized(), to: server.configurationFile)
             try await server.start()
             try await world.turn("auto")
             try await server.outboxIsEmpty()
-            #expect(world.site.count("/files/a?token=planted-1&q=3") == 1, "\(world.site.asked.map(\.path))")
+            #expect(world.site.count("/files/a?\(name)=planted-1&q=3") == 1, "\(world.site.asked.map(\.path))")
         }
     }
 }

@@ -35,6 +35,13 @@ import Testing
         #expect(SecretParameters.occur(in: edited) == edited.contains("="))
     }
 
+    @Test func namesOfTheConfigurationAreSecretsToo() {
+        #expect(SecretParameters.redacted(url: "/x?Planted-Name=1") == "/x?Planted-Name=1")
+        SecretParameters.add(["planted-NAME"])
+        #expect(SecretParameters.redacted(url: "/x?Planted-Name=1&planted=2") == "/x?Planted-Name=REDACTED&planted=2")
+        #expect(SecretParameters.replacing(in: "/x?a=1&b=2", where: { $0 == "b" }) { _, _ in "-" } == "/x?a=1&b=-")
+    }
+
     @Test func eachFormatIsOneLine() throws {
         #expect(line("http://a.test/x").text(.off) == nil)
         #expect(line("http://a.test/x").text(.common) == #"- - - [06/Nov/1994:08:49:37 +0000] "GET http://a.test/x HTTP/1.1" 200 5"#)

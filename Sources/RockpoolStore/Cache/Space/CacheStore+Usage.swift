@@ -66,7 +66,9 @@ extension CacheStore {
         if pinned + row.bytes <= pinCap { return true }
         logger.warning(
             "no longer pinned: it has grown, and storage.pin_cap would be passed",
-            metadata: ["url": "\(row.key.url)", "bytes": "\(row.bytes)", "pinned": "\(pinned)", "cap": "\(pinCap)"])
+            metadata: [
+                "url": "\(SecretParameters.redacted(url: row.key.url))", "bytes": "\(row.bytes)", "pinned": "\(pinned)", "cap": "\(pinCap)",
+            ])
         return false
     }
 

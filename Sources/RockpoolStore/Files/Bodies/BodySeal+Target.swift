@@ -13,10 +13,10 @@ extension BodySeal {
     }
 
     /// Returns the target as its client sent it. A value that is not sealed stays: it is of an earlier version. So does one that no key opens,
-    /// so that one row does not hide the others: the upstream refuses it.
+    /// so that one row does not hide the others: the upstream refuses it. Its name may no longer be one of a secret.
     func unsealed(target: String) -> String {
         guard target.contains(Self.mark) else { return target }
-        return SecretParameters.replacing(in: target) { _, value in
+        return SecretParameters.replacing(in: target, where: { _ in true }) { _, value in
             guard value.hasPrefix(Self.mark), let bytes = Base64URL.decoded(value.utf8.dropFirst(Self.mark.utf8.count)),
                 Self.isSealed(bytes), let plain = try? open(bytes)
             else { return value }

@@ -67,6 +67,7 @@ struct CommonOptions: ParsableArguments {
         let flags = flags.merging(places(environment: environment)) { own, _ in own }
         var loaded = try ConfigurationSources(file: file, environment: environment, consents: consents, flags: flags).load()
         loaded.file = file
+        SecretParameters.add(loaded.configuration.secrets)
         return loaded
     }
 

@@ -13,6 +13,7 @@ extension Configuration {
             "categories", field: \.categories, by: \.name, of: CacheCategory.section,
             blank: { CacheCategory(name: $0) }),
         .section("defaults", field: \.defaults, of: DefaultSettings.section),
+        .list("secrets", field: \.secrets, of: .parameterName),
         .value("network", field: \.network, as: .word),
         .sections("via", field: \.via, of: ParentRule.section, blank: ParentRule()).consented,
         .shorthand(
