@@ -169,7 +169,11 @@ package final class Engine: Sendable {
         let active = active
         do {
             try await cache.setQuotas {
-                active.configuration.upstreams.reduce(into: [:]) { quotas, upstream in quotas[upstream.origin] = upstream.cacheLimit }
+                active.configuration.upstreams.reduce(into: [:]) { quotas, upstream in
+                    // Those of one origin share its copies.
+                    guard let limit = upstream.cacheLimit else { return }
+                    quotas[upstream.origin] = ByteCount((quotas[upstream.origin]?.bytes ?? 0).addedClamped(limit.bytes))
+                }
             }
         } catch {
             logger.failed("the quotas of upstreams are not kept", error: error)
@@ -197,7 +201,9 @@ package final class Engine: Sendable {
         nameSeen(in: &reply)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
         await gateways.complete(&reply, to: exchange)
-        if routes.upstream(for: exchange.request.origin)?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
+        if routes.upstream(for: exchange.request.origin, target: exchange.request.target)?.tags == .hide {
+            CacheTags.remove(from: &reply.head.fields)
+        }
         finalFields.add(to: &reply, trace: trace)
         relays.learn(from: exchange, reply, since: moment)
         let took = ContinuousClock.now - began

@@ -246,6 +246,10 @@ import Testing
             "r.yaml:3: upstreams[1].origin: https://x is the origin of \"a\" already"
         ),
         (
+            "upstreams:\n  - { name: a, origin: https://x/v1 }\n  - { name: b, origin: https://x/v2 }\n  - { name: c, origin: https://x/v1/ }",
+            "r.yaml:4: upstreams[2].origin: https://x/v1 is the origin of \"a\" already"
+        ),
+        (
             "upstreams:\n  - name: a\n    origin: http://127.0.0.1:7625",
             "r.yaml:3: upstreams[0].origin: http://127.0.0.1:7625 is Rockpool's own listener, proxy.listen"
         ),

@@ -30,9 +30,9 @@ extension Configuration {
         // The host of the setup page exists only here.
         if host == SetupDocument.host { return .listed }
         let origin = OriginAddress(scheme: .https, host: host, port: port)
-        let upstream = upstreams.first { $0.origin == origin }
+        let declared = upstreams.filter { $0.origin == origin }
         let isListed = proxy.intercept.contains { HostPattern($0)?.matches(host: host, port: port) == true }
-        if let upstream { return upstream.intercept || isListed ? .declared : .declaredOpaque }
+        if !declared.isEmpty { return isListed || declared.contains(where: \.intercept) ? .declared : .declaredOpaque }
         if isListed { return .listed }
         return defaults.intercept ? .everyHost : .notNamed
     }

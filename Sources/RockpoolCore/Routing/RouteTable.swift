@@ -3,7 +3,8 @@ import HTTPTypes
 
 /// The compiled routes of a configuration. A request's path is split once and compared with each pattern.
 package struct RouteTable: Sendable {
-    private let byOrigin: [OriginAddress: CompiledUpstream]
+    /// The declared upstreams of each origin, those with the longest paths first; never empty.
+    private let byOrigin: [OriginAddress: [CompiledUpstream]]
     private let byName: [String: Upstream]
     private let adoptedByOrigin: [OriginAddress: Upstream]
     private let categories: [String: CacheCategory]
@@ -12,7 +13,7 @@ package struct RouteTable: Sendable {
     /// The paths of the token endpoints of all upstreams, as a lenient server may read them.
     private let tokenEndpoints: [OriginAddress: Set<String>]
 
-    /// Compiles every pattern and template. Of two upstreams with the same origin the first is used.
+    /// Compiles every pattern and template.
     ///
     /// - Parameters:
     ///   - adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
@@ -28,7 +29,9 @@ package struct RouteTable: Sendable {
         let (policy, isOpen) = (defaults.policy, !admitsRemoteClients)
         self.adopted = adopted.map { Upstream(adopting: $0, policy: policy, allowsLoopback: isOpen) }
         upstreams = declared + self.adopted + Upstream.receivers(of: configuration)
-        byOrigin = Dictionary(declared.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+        byOrigin = Dictionary(grouping: declared.map { CompiledUpstream($0) }) { $0.upstream.origin }.mapValues { upstreams in
+            upstreams.reversed().sorted { $0.base.count > $1.base.count }
+        }
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
@@ -46,8 +49,28 @@ package struct RouteTable: Sendable {
     /// The declared or adopted upstream of that name.
     package func upstream(named name: String) -> Upstream? { byName[name] }
 
-    /// The declared upstream at that origin.
-    package func upstream(for origin: OriginAddress) -> Upstream? { byOrigin[origin]?.upstream }
+    /// The declared upstream at that origin; of several the first with the shortest path, which has what no other one covers.
+    package func upstream(for origin: OriginAddress) -> Upstream? { byOrigin[origin]?.last?.upstream }
+
+    /// The declared upstream of a request: of several at its origin the one with the longest path that covers it.
+    package func upstream(for origin: OriginAddress, target: String) -> Upstream? {
+        compiled(for: origin, Self.path(of: target).plain)?.upstream
+    }
+
+    private func compiled(for origin: OriginAddress, _ path: [Substring]) -> CompiledUpstream? {
+        guard let upstreams = byOrigin[origin] else { return nil }
+        return upstreams.count == 1 ? upstreams[0] : upstreams.first { path.starts(with: $0.base) } ?? upstreams.last
+    }
+
+    /// The first route that matches, with what is forbidden by the upstream whose path it is to a lenient server.
+    private func route(method: String, path: PathSpellings, of declared: CompiledUpstream) -> Route? {
+        let route = declared.route(method: method, path: path)
+        let origin = declared.upstream.origin
+        guard byOrigin[origin, default: []].count > 1, let lenient = path.lenient, let other = compiled(for: origin, lenient),
+            let forbidding = other.forbidding(method: method, lenient: lenient)
+        else { return route }
+        return (route ?? Route(match: forbidding.match)).forbidding(as: forbidding)
+    }
 
     /// The configuration that applies to a request.
     /// - Parameter isWrite: True if the request's body shows that it is a write, although its route treats it as a read.
@@ -55,11 +78,12 @@ package struct RouteTable: Sendable {
         let method = request.method.rawValue
         let path = Self.path(of: request.target)
         var holdsTokens = tokenEndpoints.isEmpty ? false : tokenEndpoints[request.origin]?.contains(request.path.lenientPath) == true
-        guard let declared = byOrigin[request.origin] else {
+        guard let declared = compiled(for: request.origin, path.plain) else {
             return undeclaredPlan(request, path: path, holdsTokens: holdsTokens)
         }
-        if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
-        let route = declared.route(method: method, path: path)
+        let isOfTokens = byOrigin[request.origin]?.contains { $0.upstream.refresh?.concerns(target: request.target) == true }
+        holdsTokens = holdsTokens || isOfTokens == true
+        let route = route(method: method, path: path, of: declared)
         let isLogout = route?.logout == true
         let git = route?.kind == .git ? GitExchange(request) : nil
         let registry = route?.kind == .oci ? RegistryRequest(request) : nil
@@ -83,7 +107,11 @@ package struct RouteTable: Sendable {
     /// The pattern of the first route of a declared upstream that matches a request; nil without one.
     package func pattern(of method: String, target: String, upstream name: String) -> String? {
         guard let upstream = byName[name], !upstream.routes.isEmpty else { return nil }
-        return byOrigin[upstream.origin]?.route(method: method, path: Self.path(of: target))?.match
+        return compiled(upstream)?.route(method: method, path: Self.path(of: target))?.match
+    }
+
+    private func compiled(_ upstream: Upstream) -> CompiledUpstream? {
+        byOrigin[upstream.origin]?.first { $0.upstream.name == upstream.name }
     }
 
     private static func path(of target: String) -> PathSpellings {
@@ -93,14 +121,14 @@ package struct RouteTable: Sendable {
     /// The routes of declared upstreams with `on_refused: hold`, by name of the upstream. While they stay the same, so do all answers of
     /// `holdsRefused`.
     package var strictRoutes: [String: [String]] {
-        byOrigin.values.filter(\.holdsRefused).reduce(into: [:]) { all, one in
+        byOrigin.values.joined().filter(\.holdsRefused).reduce(into: [:]) { all, one in
             all[one.upstream.name] = one.upstream.routes.map { "\($0.match) \($0.onRefused)" }
         }
     }
 
     /// True if the first route that matches a write says that a refused one holds the later ones of its client.
     package func holdsRefused(upstream name: String, method: String, target: String) -> Bool {
-        guard let origin = byName[name]?.origin, let declared = byOrigin[origin], declared.holdsRefused else { return false }
+        guard let declared = byName[name].flatMap(compiled), declared.holdsRefused else { return false }
         return declared.route(method: method, path: Self.path(of: target))?.onRefused == .hold
     }
 
@@ -132,6 +160,8 @@ package struct RouteTable: Sendable {
 /// An upstream with its patterns and templates.
 private struct CompiledUpstream: Sendable {
     let upstream: Upstream
+    /// The segments of its path below the origin.
+    let base: [Substring]
     private let patterns: [PathPattern]
     /// The patterns of paths as a lenient server may read them; empty if no route forbids anything.
     private let lenientPatterns: [PathPattern]
@@ -143,6 +173,7 @@ private struct CompiledUpstream: Sendable {
 
     init(_ upstream: Upstream) {
         self.upstream = upstream
+        base = upstream.basePath.isEmpty ? [] : PathSpellings(upstream.basePath[...]).plain
         patterns = upstream.routes.map { PathPattern($0.match) }
         lenientPatterns = upstream.routes.contains(where: \.forbids) ? upstream.routes.map { PathPattern($0.match, isLenient: true) } : []
         // What has one path only is meant by it: `/users/me` beside `/users/{id}`.
@@ -156,11 +187,16 @@ private struct CompiledUpstream: Sendable {
     func route(method: String, path: PathSpellings) -> Route? {
         let named = patterns.firstIndex { $0.matches(method: method, segments: path.plain) }
         let route = named.map { upstream.routes[$0] }
-        guard !lenientPatterns.isEmpty, let lenient = path.lenient,
-            let other = lenientPatterns.firstIndex(where: { $0.matches(method: method, segments: lenient) }), other != named,
-            upstream.routes[other].forbids
-        else { return route }
-        return (route ?? Route(match: upstream.routes[other].match)).forbidding(as: upstream.routes[other])
+        guard !lenientPatterns.isEmpty, let lenient = path.lenient, let other = forbidding(method: method, lenient: lenient) else {
+            return route
+        }
+        return (route ?? Route(match: other.match)).forbidding(as: other)
+    }
+
+    /// The first route that matches the path as a lenient server may read it; nil if it forbids nothing.
+    func forbidding(method: String, lenient: [Substring]) -> Route? {
+        let first = lenientPatterns.firstIndex { $0.matches(method: method, segments: lenient) }
+        return first.map { upstream.routes[$0] }.flatMap { $0.forbids ? $0 : nil }
     }
 
     /// Matches a whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.

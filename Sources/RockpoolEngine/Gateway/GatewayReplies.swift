@@ -97,7 +97,7 @@ struct GatewayReplies: Sendable {
     /// How bodies of an exchange are changed; nil if they are not. Documents of our own name what they mean.
     private func rewriting(of exchange: Exchange, at gateway: GatewayAddress) -> BodyRewriting? {
         guard !exchange.request.target.hasPrefix(RequestTarget.ownPath) else { return nil }
-        return active.routes.upstream(for: gateway.origin)?.gatewaySettings?.rewriting
+        return active.routes.upstream(for: gateway.origin, target: gateway.basePath)?.gatewaySettings?.rewriting
     }
 }
 

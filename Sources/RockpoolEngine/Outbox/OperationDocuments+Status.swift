@@ -66,7 +66,7 @@ extension OperationDocuments {
     /// client that knows its id.
     private func isSender(of operation: QueuedWrite, request: RequestHead) -> Bool {
         let origin = operation.request.origin
-        let rule = active.routes.upstream(for: origin)?.identity ?? .auto
+        let rule = active.routes.upstream(for: origin, target: operation.request.target)?.identity ?? .auto
         guard let sender = operation.principal, rule != .single else { return true }
         // A credential is identified relative to the operation's origin, whatever authority the document is requested from.
         let asked = RequestHead(method: .get, origin: origin, target: operation.request.target, fields: request.fields)

@@ -20,7 +20,7 @@ extension ReadPipeline {
             guard let next = head.next(after: reply.head), mayFollow(to: next.origin, from: head.origin) else { return reply }
             reply.body.abandon()
             head = next
-            let upstream = active.routes.upstream(for: next.origin)
+            let upstream = active.routes.upstream(for: next.origin, target: next.target)
             reply = try await upstreams.send(
                 head, body: .none, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true,
                 account: context.isBehind ? nil : context.exchange.account, forClient: !context.isBehind,

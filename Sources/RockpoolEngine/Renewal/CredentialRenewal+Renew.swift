@@ -127,7 +127,7 @@ extension CredentialRenewal {
     ) async -> (HTTPFields?, RefreshMachine.Ending) {
         guard let head = recipe.head(origin: upstream.origin) else { return (nil, .refused) }
         // An endpoint on another origin uses that origin's declared upstream, if there is one.
-        let endpoint = head.origin == upstream.origin ? upstream : active.routes.upstream(for: head.origin)
+        let endpoint = head.origin == upstream.origin ? upstream : active.routes.upstream(for: head.origin, target: head.target)
         if case .no = reachability.permission(for: endpoint?.name, now: now()) { return (nil, .failed) }
         let learnt = renewals.token(of: principal)
         do {

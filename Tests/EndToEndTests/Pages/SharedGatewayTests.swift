@@ -27,6 +27,34 @@ import Testing
         return settings
     }
 
+    /// Two APIs of one origin: each has its switch, whichever way a request comes.
+    @Test func pathsOfOneOriginAreUpstreams() async throws {
+        let origin = try await Self.echo("api")
+        let base = "http://127.0.0.1:\(origin.port)"
+        let gateways = [1, 2].map { _ in "127.0.0.1:\(FreePort.next())" }
+        var settings = ServerSettings()
+        settings.others = [1, 2].map { number in
+            ["name": .string("v\(number)"), "origin": .string("\(base)/api/v\(number)"), "gateway": .string(gateways[number - 1])]
+        }
+        let server = try await ServerProcess.start(settings)
+        for number in [1, 2] {
+            let own = try await Curl.send("GET", "http://\(gateways[number - 1])/notes")
+            #expect(own.status == 200 && own.text.hasPrefix("api /api/v\(number)/notes\n"), "\(own.text)")
+            let whole = try await Curl.send("GET", "\(base)/api/v\(number)/notes", proxy: server.proxy)
+            #expect(whole.status == 200 && whole.text.hasPrefix("api /api/v\(number)/notes\n"), "\(whole.text)")
+            try await eventually("both are recorded") {
+                try await server.get("/v1/requests?upstream=v\(number)").json?["items"]?.array?.count == 2
+            }
+        }
+        let off = try await server.change("PUT", "/v1/network", ["mode": "offline", "upstream": "v2"])
+        #expect(off.status == 200, "\(off.text)")
+        try await #expect(Curl.send("GET", "http://\(gateways[0])/other").status == 200)
+        try await #expect(Curl.send("GET", "http://\(gateways[1])/other").status == 504)
+        try await #expect(Curl.send("GET", "\(base)/api/v2/other", proxy: server.proxy).status == 504)
+        try await #expect(Curl.send("GET", "\(base)/other", proxy: server.proxy).status == 200)
+        try await server.stop()
+    }
+
     @Test func namesSelectTheUpstream() async throws {
         let (notes, files) = (try await Self.echo("notes"), try await Self.echo("files"))
         let listen = "127.0.0.1:\(FreePort.next())"

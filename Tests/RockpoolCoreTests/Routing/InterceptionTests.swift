@@ -27,6 +27,8 @@ import Testing
         configuration.upstreams = origins.map {
             Upstream(name: $0.0, origin: OriginAddress(scheme: .https, host: $0.0), intercept: $0.1)
         }
+        // Of several upstreams at one origin any one decides.
+        configuration.upstreams.append(Upstream(name: "second", origin: OriginAddress(scheme: .https, host: "on.test")))
         configuration.upstreams.append(Upstream(name: "plain", origin: OriginAddress(scheme: .http, host: "plain.test"), intercept: true))
         configuration.proxy.intercept = ["listed.test", "both.test"]
         #expect(configuration.interception(host: host, port: port) == expected)

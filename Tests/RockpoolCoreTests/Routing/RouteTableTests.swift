@@ -30,6 +30,31 @@ import Testing
         return RouteTable(configuration)
     }()
 
+    /// Several upstreams of one origin: the longest path that covers the request, else the first with the shortest.
+    @Test(arguments: [
+        ("/api/v1/notes", "one", true), ("/api/v1", "one", true), ("/api/v1?a=/api/v2", "one", true), ("/api/v2/notes", "two", true),
+        ("/api/v2/deep/x", "deep", true), ("/api/v2/deeper", "two", true), ("/api/v10/x", "two", true), ("/", "two", true),
+        ("/%61pi/v2/notes", "two", true), ("/api/v2/secret", "two", false), ("/api/v1/..%2fv2/secret", "one", false),
+        ("/api/v1/..%2fv2/notes", "one", true), ("/login", "two", false), ("/api/v1/secret", "one", true),
+    ])
+    func theLongestPathThatCoversARequest(target: String, name: String, isStored: Bool) {
+        var configuration = Configuration()
+        configuration.upstreams = [("two", "/api/v2"), ("one", "/api/v1"), ("deep", "/api/v2/deep")].map { name, path in
+            var upstream = Upstream(name: name, origin: Self.origin)
+            upstream.basePath = path
+            return upstream
+        }
+        configuration.upstreams[0].routes = [Route(match: "/api/v2/secret", store: .never), Route(match: "/api/v2/notes")]
+        configuration.upstreams[0].routes[1].onRefused = .hold
+        configuration.upstreams[0].refresh = RefreshRecipe(path: "/api/v2/token", login: "/login")
+        let table = RouteTable(configuration)
+        let plan = table.plan(for: RequestHead(method: .get, origin: Self.origin, target: target))
+        #expect(plan.upstream?.name == name && (plan.store != .never) == isStored, "\(plan.upstream?.name ?? "") \(plan.store)")
+        #expect(table.upstream(for: Self.origin, target: target)?.name == name && table.upstream(for: Self.origin)?.name == "two")
+        #expect(table.pattern(of: "GET", target: "/api/v2/secret", upstream: "two") == "/api/v2/secret")
+        #expect(table.holdsRefused(upstream: "two", method: "PUT", target: "/api/v2/notes") && table.strictRoutes.keys.sorted() == ["two"])
+    }
+
     /// A request that a route declares to ask is a read that is never queued, unless its method stores or removes something.
     @Test func whatAsksIsARead() throws {
         var route = Route(match: "/ask", cache: .standard)
