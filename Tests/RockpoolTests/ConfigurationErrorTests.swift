@@ -159,6 +159,18 @@ import Testing
         ),
         ("resources: [{ collection: /n, id: id }]", "upstreams[0].resources[0].id: \"id\" is not a JSON Pointer such as /id"),
         (
+            "resources: [{ collection: /n, sync: { push: /p, batch: { body: \"{\" } } }]",
+            "upstreams[0].resources[0].sync.batch.body: \"{\" is not a text of JSON"
+        ),
+        (
+            "resources: [{ collection: /n, sync: { push: /p, batch: { operation: '\"{id}\"' } } }]",
+            "upstreams[0].resources[0].sync.batch.operation: needs {id}, {method} and {target} or {url}"
+        ),
+        (
+            "resources: [{ collection: /n, sync: { push: /p } }, { collection: /m, sync: { push: /p, batch: { results: \"\" } } }]",
+            "upstreams[0].resources[1].sync.batch: differs from that of another resource with this push"
+        ),
+        (
             "resources: [{ collection: /n, mark: sync }]",
             "upstreams[0].resources[0].mark: \"sync\" is not a JSON Pointer to a member such as /_sync"
         ),

@@ -85,6 +85,8 @@ package struct Resource: Hashable, Sendable {
         package var push: String?
         /// Path and query with `{cursor}`; nil pulls by `delta`.
         package var pull: String?
+        /// The form of requests to `push` and of their answers.
+        package var batch = BatchFormat()
         /// JSON Pointers into a pull response: changed items, deleted items, the next cursor, and a flag for more pages.
         package var items: String
         package var tombstones: String

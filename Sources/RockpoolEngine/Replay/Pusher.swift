@@ -84,6 +84,7 @@ final class Pusher: Sendable {
 
     /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
     func deliver(_ batch: Batch) async -> Outcome {
+        let format = BatchFormat(of: batch.upstream, path: batch.path)
         var leased: [QueuedWrite] = []
         var members: [JSONValue] = []
         // Of the batch; operations with others, such as the cookies of another user behind one `Authorization`, are sent alone.
@@ -96,7 +97,7 @@ final class Pusher: Sendable {
                     taken.request = outgoing.head
                     let own = credentials.identity(of: taken.request, rule: batch.upstream.identity).secrets
                     if secrets ?? own == own, let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
-                        let member = BatchPush.member(taken, body: bytes)
+                        let member = BatchPush.member(taken, body: bytes, format: format)
                     {
                         leased.append(taken)
                         members.append(member)
@@ -116,7 +117,7 @@ final class Pusher: Sendable {
         if leased.isEmpty { return Outcome() }
         let sentAt = now()
         let head = head(of: batch, with: secrets ?? [:])
-        let (outcome, body) = await send(head, body: BatchPush.body(of: members), operations: leased, batch: batch)
+        let (outcome, body) = await send(head, body: BatchPush.body(of: members, format: format), operations: leased, batch: batch)
         var result = Outcome()
         for operation in leased { await record(operation, after: outcome, body: body, batch: batch, sentAt: sentAt, result: &result) }
         return result
@@ -176,7 +177,8 @@ final class Pusher: Sendable {
         var context = ReplayContext(batch.upstream)
         context.reading.success = active.routes.plan(for: operation.request).success
         var (outcome, answer, change) = BatchPush.disposition(
-            of: operation, after: batchOutcome, body: body, context: context, now: now(), random: .random(in: 0..<1))
+            of: operation, after: batchOutcome, body: body, format: BatchFormat(of: batch.upstream, path: batch.path), context: context,
+            now: now(), random: .random(in: 0..<1))
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = await outbound.reads.lookup.created(

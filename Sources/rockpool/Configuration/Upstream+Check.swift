@@ -17,6 +17,9 @@ extension Upstream {
         }
         for (index, resource) in resources.enumerated() {
             found += resource.contradictions(at: "\(key).resources[\(index)]")
+            if let sync = resource.sync, let push = sync.push, BatchFormat(of: self, path: push) != sync.batch {
+                found.append(Contradiction("\(key).resources[\(index)].sync.batch", "differs from that of another resource with this push"))
+            }
             if !resource.label.isEmpty, resources[..<index].contains(where: { $0.label == resource.label }) {
                 let message = "\(resource.label) is described already"
                 let part = resource.isSingleton ? "item" : "collection"
@@ -123,6 +126,7 @@ extension Resource {
         if offlineResponse == .optimistic, item == nil {
             found.append(Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity"))
         }
+        found += sync?.batch.faults.map { Contradiction("\(key).sync.batch.\($0.key)", $0.fault) } ?? []
         if let mark, [id, version, updatedAt].contains(mark) {
             found.append(Contradiction("\(key).mark", "is a member of the upstream's; name one that its entries do not have"))
         }

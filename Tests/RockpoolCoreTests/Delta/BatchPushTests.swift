@@ -36,6 +36,56 @@ import Testing
         #expect(BatchPush.member(Self.operation(.delete), body: [])?["body"] == nil)
     }
 
+    private static let graph: BatchFormat = {
+        var format = BatchFormat()
+        format.body = #"{"v":1,"requests":"{operations}"}"#
+        format.operation =
+            #"{"id":"{id}","method":"{method}","url":"/x{target}","headers":{"If-Match":"{ifMatch}"},"tags":["{ifNoneMatch}",7],"body":"{body}"}"#
+        (format.results, format.status, format.headers, format.answer) = ("/responses", "/http/code", "/h", "/content")
+        return format
+    }()
+
+    @Test func aTemplateGivesTheFormOfTheBatch() throws {
+        #expect(BatchFormat().faults.isEmpty && Self.graph.faults.isEmpty)
+        let operation = Self.operation(.put, [.ifMatch: "\"7\"", .contentType: "application/json"])
+        let member = try #require(BatchPush.member(operation, body: Array(#"{"n":"{id}"}"#.utf8), format: Self.graph))
+        #expect(
+            String(decoding: BatchPush.body(of: [member], format: Self.graph), as: UTF8.self)
+                == #"{"v":1,"requests":[{"id":"a","method":"PUT","url":"/x/v1/notes/1","headers":{"If-Match":"\"7\""},"tags":[7],"body":{"n":"{id}"}}]}"#
+        )
+        let answer = #"{"responses":[{"id":"a","http":{"code":"201"},"h":{"Location":"/v1/notes/9"},"content":{"id":9}}]}"#
+        let (outcome, body, change) = BatchPush.disposition(
+            of: operation, after: .answered(ResponseHead(status: 200)), body: Array(answer.utf8), format: Self.graph,
+            context: ReplayContext(idempotency: IdempotencySettings()), now: Self.now, random: 0.5)
+        guard case .answered(let head) = outcome else { return #expect(Bool(false)) }
+        #expect(head.status == 201 && head.fields[.location] == "/v1/notes/9" && change.state == .delivered)
+        #expect(String(decoding: body, as: UTF8.self) == #"{"id":9}"#)
+    }
+
+    /// What a template has no name for is not lost: the operation goes alone.
+    @Test(
+        arguments: [
+            ([.contentType: "application/merge-patch+json"], false), ([.ifNoneMatch: "*", .contentType: "application/json"], true),
+            ([.contentType: "application/json; charset=utf-8"], true),
+        ] as [(HTTPFields, Bool)])
+    func whatATemplateHasNoPlaceForGoesAlone(fields: HTTPFields, isMember: Bool) {
+        #expect((BatchPush.member(Self.operation(.put, fields), body: Array("{}".utf8), format: Self.graph) != nil) == isMember)
+        var bare = BatchFormat()
+        bare.operation = #"{"id":"{id}","method":"{method}","url":"{url}"}"#
+        #expect(BatchPush.member(Self.operation(.put, fields), body: Array("{}".utf8), format: bare) == nil)
+        #expect(BatchPush.member(Self.operation(.delete), body: [], format: bare) != nil)
+    }
+
+    @Test(arguments: [
+        ("[]", #"["{id}","{method}","{url}"]"#, ["body"]), (#"["{operations}"]"#, #"["{id}","{url}"]"#, ["operation"]),
+        (#"["{operations}"]"#, #"["{id}","{method}","{url}","{x}"]"#, ["operation"]), ("{", "{", ["body", "operation"]),
+    ])
+    func faultsOfTemplates(body: String, operation: String, keys: [String]) {
+        var format = BatchFormat()
+        (format.body, format.operation) = (body, operation)
+        #expect(format.faults.map(\.key) == keys)
+    }
+
     @Test(
         arguments: [
             (#"{"results":[{"id":"a","status":201,"headers":{"Location":"/v1/notes/9"},"body":{"id":"9"}}]}"#, .delivered, nil),

@@ -2,7 +2,7 @@
 // docs/reference/configuration.md#sync `sync.push`).
 import HTTPTypes
 
-/// The wire form of a batch: `{"operations": […]}` → `{"results": [{"id", "status", "headers", "body"}]}`.
+/// The wire form of a batch: `{"operations": […]}` → `{"results": [{"id", "status", "headers", "body"}]}`, or that of a `BatchFormat`.
 package enum BatchPush {
     /// The maximum number of operations in one request.
     package static let limit = 100
@@ -34,35 +34,45 @@ package enum BatchPush {
         package var body: [UInt8]
     }
 
-    /// Returns an operation as a member of the batch; nil when it must be sent alone: a field is not batchable or the body is not JSON.
-    package static func member(_ operation: QueuedWrite, body: [UInt8]) -> JSONValue? {
-        let fields = operation.request.fields
-        guard fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else { return nil }
-        var members = JSONObject([
-            ("id", .string(operation.id)), ("idempotencyKey", .string(operation.idempotencyKey)),
-            ("method", .string(operation.request.method.rawValue)), ("entity", .string(operation.request.target)),
-        ])
+    /// Returns an operation as a member of the batch; nil when it must be sent alone: a field is not batchable, the body is not JSON, or the
+    /// format has no place for a part of it.
+    package static func member(_ operation: QueuedWrite, body: [UInt8], format: BatchFormat = BatchFormat()) -> JSONValue? {
+        let (request, fields) = (operation.request, operation.request.fields)
+        guard let template = JSONTemplate(format.operation), fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else {
+            return nil
+        }
+        var parts: [String: JSONValue] = [:]
         for (name, field) in [("ifMatch", HTTPField.Name.ifMatch), ("ifNoneMatch", .ifNoneMatch), ("contentType", .contentType)] {
-            members[name] = fields[field].map { .string($0) }
+            parts[name] = fields[field].map { .string($0) }
         }
         if !body.isEmpty {
             guard let value = try? JSONValue.parse(body) else { return nil }
-            members["body"] = value
+            parts["body"] = value
         }
-        return .object(members)
+        var needed = Set(parts.keys)
+        // What is JSON without a type is taken for this.
+        if body.isEmpty || fields[.contentType].flatMap({ MediaType.essence(of: $0) }) == "application/json" {
+            needed.remove("contentType")
+        }
+        guard template.names.isSuperset(of: needed) else { return nil }
+        parts["id"] = .string(operation.id)
+        parts["idempotencyKey"] = .string(operation.idempotencyKey)
+        (parts["method"], parts["target"]) = (.string(request.method.rawValue), .string(request.target))
+        parts["url"] = .string(request.url)
+        return template.filled(with: parts)
     }
 
     /// Returns the body of the batch request.
-    package static func body(of members: [JSONValue]) -> [UInt8] {
-        JSONValue.object(JSONObject([("operations", .array(members))])).serialized()
+    package static func body(of members: [JSONValue], format: BatchFormat = BatchFormat()) -> [UInt8] {
+        (JSONTemplate(format.body)?.filled(with: ["operations": .array(members)]) ?? .null).serialized()
     }
 
     /// Classifies the response to a batch.
-    package static func verdict(_ head: ResponseHead, body: [UInt8]) -> Verdict {
+    package static func verdict(_ head: ResponseHead, body: [UInt8], format: BatchFormat = BatchFormat()) -> Verdict {
         switch head.status {
         case 401, 407, 408, 419, 421, 425, 429: return .common
         case 400...499, 501, 505: return .refused("the batch was refused: \(head.status)")
-        case 200...299 where !MediaType.isPage(head.fields): return .each(results(in: body))
+        case 200...299 where !MediaType.isPage(head.fields): return .each(results(in: body, format: format))
         default: return .common
         }
     }
@@ -70,7 +80,8 @@ package enum BatchPush {
     /// Returns the outcome of one operation of the batch: its attempt's outcome, the beginning of its response body and its disposition, by
     /// the same table as for an operation sent alone.
     package static func disposition(
-        of operation: QueuedWrite, after batch: AttemptOutcome, body: [UInt8], context: ReplayContext, now: Timestamp, random: Double
+        of operation: QueuedWrite, after batch: AttemptOutcome, body: [UInt8], format: BatchFormat = BatchFormat(), context: ReplayContext,
+        now: Timestamp, random: Double
     ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
         let judge = { (outcome: AttemptOutcome, body: [UInt8]) in
             (
@@ -81,7 +92,7 @@ package enum BatchPush {
         guard case .answered(let head) = batch else { return judge(batch, []) }
         let unknown = AttemptOutcome.failed(
             TransferFailure(kind: .protocolError, sent: .yes, detail: "the batch's answer does not say what became of it"))
-        switch verdict(head, body: body) {
+        switch verdict(head, body: body, format: format) {
         case .each(let results):
             guard let result = results[operation.id] else { return judge(unknown, []) }
             return judge(.answered(result.head), result.body)
@@ -96,18 +107,28 @@ package enum BatchPush {
         }
     }
 
-    private static func results(in body: [UInt8]) -> [String: Result] {
-        let results = (try? JSONValue.parse(body))?["results"]?.array ?? []
-        return Dictionary(results.compactMap(result)) { first, _ in first }
+    private static func results(in body: [UInt8], format: BatchFormat) -> [String: Result] {
+        let results = (try? JSONValue.parse(body)).flatMap { JSONPointer(format.results)?.get(in: $0)?.array } ?? []
+        return Dictionary(results.compactMap { result(in: $0, format: format) }) { first, _ in first }
     }
 
-    private static func result(in value: JSONValue) -> (String, Result)? {
-        guard let id = value["id"]?.string, let status = value["status"]?.integer, (200...599).contains(status) else { return nil }
-        var head = ResponseHead(status: Int(status), fields: [.contentType: "application/json"])
-        for (name, value) in value["headers"]?.object ?? JSONObject() {
+    private static func result(in value: JSONValue, format: BatchFormat) -> (String, Result)? {
+        let part = { (pointer: String) in JSONPointer(pointer)?.get(in: value) }
+        guard let id = part(format.id)?.identifier, let status = part(format.status)?.identifier.flatMap({ Int($0) }),
+            (200...599).contains(status)
+        else { return nil }
+        var head = ResponseHead(status: status, fields: [.contentType: "application/json"])
+        for (name, value) in part(format.headers)?.object ?? JSONObject() {
             guard let name = HTTPField.Name(name), let text = value.identifier, HTTPField.isValidValue(text) else { continue }
             head.fields[name] = text
         }
-        return (id, Result(head: head, body: value["body"].map { $0.isNull ? [] : $0.serialized() } ?? []))
+        return (id, Result(head: head, body: part(format.answer).map { $0.isNull ? [] : $0.serialized() } ?? []))
+    }
+}
+
+extension BatchFormat {
+    /// The format of the batches that are sent to a path of an upstream.
+    package init(of upstream: Upstream, path: String) {
+        self = upstream.resources.compactMap(\.sync).first { $0.push == path }?.batch ?? BatchFormat()
     }
 }

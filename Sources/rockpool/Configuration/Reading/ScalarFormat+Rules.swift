@@ -61,6 +61,9 @@ extension ScalarFormat where Value == String {
     /// A JSON Pointer (RFC 6901); an empty one is the whole document.
     static let pointer = text("a JSON Pointer such as /id") { $0.isEmpty || $0.isPointer }
 
+    /// A document of JSON with places for values.
+    static let template = text("a text of JSON") { JSONTemplate($0) != nil }
+
     /// The name of a query parameter as URLs have it.
     static let parameterName = text("the name of a query parameter") { !$0.isEmpty && !$0.contains { "?&=#% ".contains($0) } }
 

@@ -139,10 +139,23 @@ extension Resource.Delta {
 extension Resource.Sync {
     static let section = Section<Resource.Sync>([
         .optional("push", field: \.push, as: .urlPath),
+        .section("batch", field: \.batch, of: BatchFormat.section),
         .optional("pull", field: \.pull, as: .pullTarget),
         .value("items", field: \.items, as: .pointer),
         .value("tombstones", field: \.tombstones, as: .pointer),
         .value("cursor", field: \.cursor, as: .pointer),
         .value("more", field: \.more, as: .pointer),
+    ])
+}
+
+extension BatchFormat {
+    static let section = Section<BatchFormat>([
+        .value("body", field: \.body, as: .template),
+        .value("operation", field: \.operation, as: .template),
+        .value("results", field: \.results, as: .pointer),
+        .value("id", field: \.id, as: .pointer),
+        .value("status", field: \.status, as: .pointer),
+        .value("headers", field: \.headers, as: .pointer),
+        .value("answer", field: \.answer, as: .pointer),
     ])
 }
