@@ -87,6 +87,32 @@ struct FleetReturnTests: FleetCase {
         await b.close()
     }
 
+    @Test func anExportThatOneNodeTakesInIsTheFleets() async throws {
+        let alone = try openData("\(scratch.path)/alone", time)
+        _ = try await alone.append(write("1", body: blob(2_000_000, in: alone), clientKey: "mine", principal: "me"))
+        _ = try await alone.append(write("2", lane: "done"))
+        try await deliver(#require(try await alone.lease(id: "2", now: time.now)).id, at: alone)
+        var lines: [PortableOperation] = []
+        for id in ["1", "2"] {
+            let operation = try #require(try await alone.operation(id: id))
+            lines.append(try PortableOperation(try await alone.line(of: operation, withSecrets: true)))
+        }
+        await alone.close()
+        let (a, b) = (try await node("a"), try await node("b"))
+        #expect(try await a.takeIn(lines).operations.map(\.id) == ["1", "2"])
+        #expect(try await b.takeIn(lines).there == 2)
+        #expect(try await open(b) == ["1"])
+        let there = try #require(try await b.operation(id: "1"))
+        #expect(try await b.bytes(of: there.body) == bytes(2_000_000))
+        #expect(try await b.operation(id: "2")?.state == .delivered)
+        await #expect(throws: DataStoreError.duplicateKey(id: "1")) {
+            try await b.append(write("3", clientKey: "mine", principal: "me"))
+        }
+        #expect(try await a.reading { try OutboxCensus(in: $0) } == b.reading { try OutboxCensus(in: $0) })
+        await a.close()
+        await b.close()
+    }
+
     @Test func anOutboxOfItsOwnHasNoFleetToComeBackTo() async throws {
         await (try openData("\(scratch.path)/a", time)).close()
         await #expect { try await rejoin("a") } throws: { "\($0)".contains("is in no fleet") }

@@ -34,6 +34,26 @@ import Testing
         #expect(try document().changes(in: json(edited)) == json(changes))
     }
 
+    @Test func `An export is taken in by places, in parts, and a bad line is named`() throws {
+        func line(_ id: Int, place: Int, bytes: Int = 0) -> String {
+            #"{"id": "\#(id)", "row": {"order": [\#(place), \#(id)]}, "body": "\#(String(repeating: "x", count: bytes))"}"#
+        }
+        // 3 is an edit of 1.
+        let export = try ExportedLines(
+            Data([line(1, place: 1), "", line(2, place: 2), line(3, place: 1)].joined(separator: "\n").utf8), file: "f")
+        #expect(export.lines.map(\.id) == ["1", "3", "2"] && export.lines.map(\.number) == [1, 4, 3])
+        #expect(export.parts.count == 1)
+        let many = (1...300).map { line($0, place: $0, bytes: $0 == 280 ? 2_000_000 : 0) }.joined(separator: "\n") + "\n"
+        #expect(try ExportedLines(Data(many.utf8), file: "f").parts.map(\.count) == [256, 23, 1, 20])
+        #expect(try ExportedLines(Data(), file: "f").parts.isEmpty)
+        for bad in ["{", "{}", "[]", #"{"id": "1"}"#] {
+            let failure = try #require(throws: CommandFailure.self) {
+                try ExportedLines(Data("\(line(1, place: 1))\n\(bad)\n".utf8), file: "f")
+            }
+            #expect(failure.message.hasPrefix("f:2: "), "\(failure)")
+        }
+    }
+
     @Test func `Header options set and remove`() throws {
         #expect(try EditDocument.headers(from: ["A: b: c", "D:"]) == json(#"{"A": "b: c", "D": null}"#))
         #expect(throws: (any Error).self) { try EditDocument.headers(from: ["no colon"]) }

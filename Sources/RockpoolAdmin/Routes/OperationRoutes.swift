@@ -1,6 +1,7 @@
 // `/v1/operations`: lists, shows and exports the outbox (docs/reference/admin-api.md#operations).
 import HTTPTypes
 import Hummingbird
+import NIOCore
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
@@ -16,6 +17,7 @@ struct OperationRoutes {
         let routes = router.group("/v1/operations")
         routes.get { request, _ in try await list(request: request) }
         routes.get("export") { request, _ in try export(request: request) }
+        routes.post("import") { request, _ in try await takeIn(request: request) }
         routes.get(":id") { _, context in try await one(id: id(in: context)) }
         addSteering(to: routes)
     }
@@ -76,6 +78,29 @@ struct OperationRoutes {
     }
 
     func notFound(id: String?) -> Response { .problem(.notFound, detail: "no operation \(id ?? "")") }
+
+    /// The most bytes of a call: a command sends an export in parts of 1 MiB, or of one line.
+    private static let importLimit = Int.mib(256)
+
+    private func takeIn(request: Request) async throws -> Response {
+        _ = try AdminQuery(request, known: [])
+        guard let body = try? await request.body.collect(upTo: Self.importLimit) else {
+            return .problem(.bodyTooLarge, detail: "send lines of an export, \(Self.importLimit >> 20) MiB at most")
+        }
+        do {
+            let operations = try body.readableBytesView.split(separator: UInt8(ascii: "\n")).map { line in
+                guard let value = try? JSONValue.parse(Array(line)) else { throw PortableOperation.Fault(why: "a line is no JSON") }
+                return try PortableOperation(value)
+            }
+            let taken = try await commands.takeIn(operations)
+            return .json([
+                "imported": .integer(taken.operations.count), "there": .integer(taken.there), "repeated": .integer(taken.repeated),
+                "strangers": .integer(taken.strangers),
+            ])
+        } catch let fault as PortableOperation.Fault {
+            return .problem(.badRequest, detail: "\(fault)")
+        }
+    }
 
     /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
     private func export(request: Request) throws -> Response {

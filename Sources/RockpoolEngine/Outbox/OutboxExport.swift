@@ -59,7 +59,7 @@ package struct OutboxExport: Sendable {
 
     private func piece(_ operation: QueuedWrite, isFirst: Bool) async throws -> ByteBuffer {
         switch format {
-        case .jsonl: ByteBuffer(bytes: try await self.data.record(of: operation, withSecrets: withSecrets).serialized() + [0x0A])
+        case .jsonl: ByteBuffer(bytes: try await self.data.line(of: operation, withSecrets: withSecrets).serialized() + [0x0A])
         case .curl: ByteBuffer(string: CurlCommand.text(of: try await exported(operation)))
         case .har:
             ByteBuffer(bytes: (isFirst ? [] : [UInt8(ascii: ",")]) + HAREntry.json(of: try await exported(operation)).serialized())

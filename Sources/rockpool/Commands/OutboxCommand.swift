@@ -13,7 +13,7 @@ struct OutboxCommand: AsyncParsableCommand {
             "rockpool outbox retry ID"),
         subcommands: [
             List.self, Summary.self, Show.self, Retry.self, Repeat.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self,
-            Migrate.self,
+            Import.self, Migrate.self,
         ],
         defaultSubcommand: List.self)
 

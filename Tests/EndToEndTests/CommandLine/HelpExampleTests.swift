@@ -197,6 +197,9 @@ struct ExampleWorld {
             _ = try await Command.run("/bin/bash", ["-c", "gzip -c notes.warc > notes.warc.gz; true"], directory: directory.path)
             if command.contains("export") { try? FileManager.default.removeItem(atPath: directory.path + "/notes.warc") }
         }
+        if command.contains("outbox import") {
+            _ = try await world.server.command("outbox", "export", "--state", "all", "--output", directory.path + "/outbox.jsonl")
+        }
         if command.contains("restore") { _ = try await world.server.command("backup", directory.path + "/rockpool.tar") }
         if command.contains("backup") { try? FileManager.default.removeItem(atPath: directory.path + "/rockpool.tar") }
         if command == "rockpool init" { try? FileManager.default.removeItem(atPath: directory.path + "/rockpool.yaml") }

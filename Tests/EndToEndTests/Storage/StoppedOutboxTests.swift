@@ -24,4 +24,34 @@ import Testing
         let again = try await server.command("outbox", "export")
         #expect(again.output == exported.output)
     }
+
+    /// From a directory whose server is gone into another server, running and stopped: what waited waits there, once, under its id.
+    @Test func anExportIsImportedElsewhere() async throws {
+        let gone = try await ServerProcess.start(ServerSettings(upstream: FreePort.next()))
+        for number in 1...2 {
+            try await #expect(
+                Curl.send("POST", "http://\(gone.gateway)/v1/notes", fields: ["Content-Type: text/plain"], body: "waits \(number)").status
+                    == 202)
+        }
+        let ids = try await gone.operations().compactMap { $0["id"]?.string }
+        try await gone.stop()
+        let scratch = try Scratch()
+        let file = scratch.path + "/outbox.jsonl"
+        try await #expect(gone.command("outbox", "export", "--output", file).status == 0)
+        let server = try await ServerProcess.start(ServerSettings(upstream: FreePort.next()))
+        // A file that breaks off changes nothing.
+        let half = try scratch.write(String(try Files.text(of: file).dropLast(10)), to: "half.jsonl")
+        let refused = try await server.command("outbox", "import", half)
+        #expect(refused.status == 1 && refused.errors.contains("half.jsonl:2: "), "\(refused)")
+        #expect(try await server.operations().isEmpty)
+        for _ in 1...2 {
+            let imported = try await server.command("outbox", "import", file, "--format", "json")
+            #expect(imported.status == 0, "\(imported)")
+        }
+        #expect(try await server.operations().compactMap { $0["id"]?.string } == ids)
+        try await server.stop()
+        // The same with the server stopped.
+        let stopped = try await server.command("outbox", "import", file)
+        #expect(stopped.status == 0 && stopped.output.contains("already there"), "\(stopped)")
+    }
 }

@@ -7,11 +7,16 @@ import RockpoolCore
 extension DataStore {
     private static let keyMark = "install-key "
 
+    /// The name of a key, which tells nothing about it.
+    static func mark(of key: [UInt8]) -> String {
+        Digest.hex(SHA256.hash(data: Array("rockpool install key".utf8) + key).prefix(8))
+    }
+
     /// Notes the key in use, and since when.
     /// - Parameter isNew: true if the key was made just now.
     /// - Returns: the number of open writes whose owners this key cannot name.
     static func noteKey(_ key: [UInt8], isNew: Bool, in db: Database, now: Timestamp) throws -> Int {
-        let mark = keyMark + Digest.hex(SHA256.hash(data: Array("rockpool install key".utf8) + key).prefix(8))
+        let mark = keyMark + mark(of: key)
         let known = try marks(in: db)
         let since = known[mark] ?? (known.isEmpty && !isNew ? 0 : now.milliseconds)
         let count = try ownedWrites(before: since, in: db)

@@ -8,7 +8,11 @@ struct RowBytes: Sendable {
 
     init(_ values: [(name: String, value: DatabaseValue)]) { self.values = values }
 
-    subscript(_ name: String) -> DatabaseValue { values.first { $0.name == name }?.value ?? .null }
+    /// The value of a column; NULL for one that is not there.
+    subscript(_ name: String) -> DatabaseValue {
+        get { values.first { $0.name == name }?.value ?? .null }
+        set { values = values.filter { $0.name != name } + [(name, newValue)] }
+    }
 
     /// Takes the values of these columns away where `isFit` is true of them.
     mutating func forget(_ names: Set<String>, where isFit: (DatabaseValue) -> Bool) {

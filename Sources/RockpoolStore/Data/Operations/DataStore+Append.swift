@@ -169,8 +169,13 @@ extension DataStore {
 
     /// Appends a line to the sync log.
     static func log(in db: Database, sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
+        try log(in: db, sequence: sequence, event: state.rawValue, detail: detail, now: now)
+    }
+
+    /// Appends a line about something else than a change of state.
+    static func log(in db: Database, sequence: Int64, event: String, detail: String?, now: Timestamp) throws {
         try db.cachedStatement(sql: line)
-            .run([now.milliseconds.databaseValue, sequence.databaseValue, state.rawValue.databaseValue, detail.databaseValue], in: db)
+            .run([now.milliseconds.databaseValue, sequence.databaseValue, event.databaseValue, detail.databaseValue], in: db)
     }
 
     private static let line = "INSERT INTO sync_log (n, at, seq, event, detail) VALUES (\(NextNumber.sql(of: "sync_log")), ?, ?, ?, ?)"

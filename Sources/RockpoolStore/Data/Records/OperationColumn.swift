@@ -56,9 +56,11 @@ struct OperationColumn: Sendable {
     func value(of row: NewOperationRow) -> DatabaseValue { bind?(row)?.databaseValue ?? .null }
 
     /// Its value in an INSERT; nil leaves the default.
-    var placeholder: String? {
-        guard bind != nil else { return inserted }
-        return switch form {
+    var placeholder: String? { bind == nil ? inserted : given }
+
+    /// A value that is given to a statement, as it is stored.
+    var given: String {
+        switch form {
         case .plain: "?"
         case .sealed: "sealed(?)"
         case .sealedName: "sealed_name(?)"
