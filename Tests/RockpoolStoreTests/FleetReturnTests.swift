@@ -113,6 +113,24 @@ struct FleetReturnTests: FleetCase {
         await b.close()
     }
 
+    @Test func aNodeThatIsGoneIsForgotten() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        let id = try #require(b.fleet?.node)
+        await #expect(throws: DataStoreError.self) { try await a.forgetNode(id) }
+        await b.close()
+        try await until { try await a.fleetNodes().contains { $0.id == id && $0.state == .gone } }
+        #expect(try await a.forgetNode("nobody") == false)
+        #expect(try await a.forgetNode(id))
+        #expect(try await a.fleetNodes().map(\.name) == ["a"])
+        // It comes back by a start.
+        let again = try await node("b")
+        _ = try await again.append(write("1"))
+        #expect(try await open(a) == ["1"])
+        #expect(try await a.fleetNodes().count == 2)
+        await a.close()
+        await again.close()
+    }
+
     @Test func anOutboxOfItsOwnHasNoFleetToComeBackTo() async throws {
         await (try openData("\(scratch.path)/a", time)).close()
         await #expect { try await rejoin("a") } throws: { "\($0)".contains("is in no fleet") }

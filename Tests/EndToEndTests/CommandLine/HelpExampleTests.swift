@@ -87,10 +87,10 @@ struct ExampleWorld {
     }
 
     /// True if the machine stays as it is: what changes the trust store of the system needs a mount namespace. What needs a stopped
-    /// server and a fleet's database is run in `Tests/fleet`: `outbox migrate` by S15, `fleet rejoin` by S22.
+    /// server and a fleet's database is run in `Tests/fleet`: `outbox migrate` by S15, `fleet rejoin` by S23, `fleet forget` by S25.
     static func isHarmless(_ line: String) -> Bool {
         (!line.contains("ca install") || getuid() == 0) && !line.contains("outbox migrate")
-            && !line.contains("fleet rejoin")
+            && !line.contains("fleet rejoin") && !line.contains("fleet forget")
     }
 
     /// True for a command that runs until it is stopped.

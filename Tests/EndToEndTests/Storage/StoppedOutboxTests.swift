@@ -11,6 +11,8 @@ import Testing
         try await #expect(
             Curl.send("POST", "http://\(server.gateway)/v1/notes", fields: fields, body: "{\"text\": \"waits\"}").status == 202)
         let id = try #require(try await server.operations().first?["id"]?.string)
+        let forgotten = try await server.command("fleet", "forget", "shop-3")
+        #expect(forgotten.status == 1 && forgotten.errors.contains("no node of the fleet"), "\(forgotten)")
         try await server.stop()
         let shown = try await server.command("outbox", "show", id, "--format", "json")
         #expect(shown.status == 0 && shown.output.contains(id), "\(shown.errors)")

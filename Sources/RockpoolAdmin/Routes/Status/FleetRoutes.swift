@@ -9,12 +9,20 @@ struct FleetRoutes {
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/fleet/nodes") { _, _ in Response.json(["items": .array(try await nodes()), "next": .null]) }
+        router.delete("/v1/fleet/nodes/:id") { _, context in try await forget(context.parameters.get("id") ?? "") }
         router.get("/v1/fleet/status") { _, _ in
             let counts = try await data.counts()
             let outbox = OperationState.allCases.map { ($0.rawValue, JSONValue.integer(counts[$0, default: 0])) }
             return Response.json(
                 ["nodes": .array(try await nodes()), "outbox": .object(JSONObject(outbox)), "sites": []])
         }
+    }
+
+    private func forget(_ node: String) async throws -> Response {
+        do {
+            return try await data.forgetNode(node)
+                ? Response(status: .noContent) : .problem(.notFound, detail: "no node of the fleet is called \(node)")
+        } catch DataStoreError.unavailable(let detail) { return .problem(.conflict, detail: detail) }
     }
 
     private func nodes() async throws -> [JSONValue] {

@@ -142,6 +142,24 @@ extension DataStore {
     /// The longest time that a request waits for what other nodes have accepted.
     private static let lookLimit = Duration.seconds(1)
 
+    /// Takes a node off the list of the fleet. If it starts again, it is on the list again.
+    /// - Parameter node: its id or its name.
+    /// - Returns: false if no node is called so.
+    /// - Throws: `.unavailable` if one holds its lease, or has something in flight that no other has taken over yet; `.away`.
+    package func forgetNode(_ node: String) async throws -> Bool {
+        guard let replica = fleetReplica else { return false }
+        return try await queue.commit { _ in
+            let found = try replica.log.run(FleetNode.selection).compactMap(FleetNode.init).filter { $0.id == node || $0.name == node }
+            // A node that came back with another id has the same name.
+            let gone = found.filter { $0.state == .gone && $0.inFlight == 0 }
+            if gone.isEmpty, let live = found.first {
+                throw DataStoreError.unavailable("\(live.name) is \(live.state.rawValue): stop it, and wait until others have taken over")
+            }
+            for node in gone { try replica.log.run(FleetNode.forgetting, [.text(node.id)]) }
+            return !gone.isEmpty
+        }
+    }
+
     /// Returns the nodes of the fleet, by name; none without a fleet.
     /// - Throws: `.away`.
     package func fleetNodes() async throws -> [FleetNode] {

@@ -174,11 +174,12 @@ final class FleetMembership: Sendable {
         }
         let rows = try connection.run(
             """
-            INSERT INTO rockpool.node (id, name, epoch, expires, version) VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3)
+            INSERT INTO rockpool.node (id, name, epoch, expires, version, position)
+                VALUES ($1, $2, 1, clock_timestamp() + interval '15 s', $3, $4)
             ON CONFLICT (id) DO UPDATE SET epoch = node.epoch + 1, fenced = false, name = excluded.name, expires = excluded.expires,
-                version = excluded.version
+                version = excluded.version, position = excluded.position
             RETURNING epoch::text
-            """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version))], within: .seconds(5))
+            """, [.text(replica.node), .text(name), .number(Int64(SharedSchema.version)), .number(replica.position)], within: .seconds(5))
         guard let epoch = rows.first?.first?.number else { throw PostgreSQLError.refused(state: "", "no epoch") }
         state.withLock { $0.epoch = epoch }
         return NodeLease(epoch: epoch, renewedAt: now)

@@ -31,8 +31,11 @@ package struct FleetNode: Hashable, Sendable {
             extract(epoch FROM clock_timestamp() - expires + interval '15 s')::text,
             greatest(0, (SELECT coalesce(max(n), 0) FROM rockpool.item) - position)::text, held::text,
             (SELECT count(*) FROM rockpool.claim WHERE claim.node = node.id)::text
-            FROM rockpool.node ORDER BY name, id
+            FROM rockpool.node WHERE name <> '' ORDER BY name, id
         """
+
+    /// Takes a node off the list; nothing is kept for it to read. Its epoch stays, so that none is given twice. A start names it again.
+    static let forgetting = "UPDATE rockpool.node SET name = '', position = \(Int64.max), held = 0 WHERE id = $1 AND fenced"
 
     /// - Returns: nil for a row of another form.
     init?(_ row: [[UInt8]?]) {

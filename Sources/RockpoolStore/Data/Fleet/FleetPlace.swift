@@ -32,7 +32,7 @@ extension DataStore {
 
 extension FleetPlace {
     fileprivate static let selection = """
-        SELECT given.id, taker.name, (
+        SELECT given.id, nullif(taker.name, ''), (
             SELECT sender.name FROM rockpool.claim JOIN rockpool.node AS sender ON sender.id = claim.node
                 WHERE claim.upstream = given.upstream AND claim.lane = given.lane LIMIT 1)
             FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, upstream, lane)

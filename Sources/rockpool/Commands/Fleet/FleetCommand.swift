@@ -5,7 +5,8 @@ struct FleetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet", abstract: "Show the nodes that share an outbox, and collect the reports of sites.",
         discussion: .examples("rockpool fleet nodes", "rockpool fleet outbox", "rockpool fleet status --check"),
-        shouldDisplay: false, subcommands: [Status.self, Nodes.self, Outbox.self, Conflicts.self, Collect.self, Add.self, Rejoin.self])
+        shouldDisplay: false,
+        subcommands: [Status.self, Nodes.self, Outbox.self, Conflicts.self, Collect.self, Add.self, Forget.self, Rejoin.self])
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -22,6 +23,21 @@ struct FleetCommand: AsyncParsableCommand {
             let reply = try await options.common.client().send(.get("/v1/fleet/status"))
             try options.print(reply, as: FleetStatusReport.self)
             if check, try reply.decoded(as: FleetStatusReport.self).needsPerson { throw ExitCode(ExitStatus.failed.rawValue) }
+        }
+    }
+
+    struct Forget: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "forget", abstract: "Take a node that is gone off the list of its fleet.",
+            discussion: .examples(
+                "rockpool fleet forget shop-3",
+                after: "Run it at another node. One that starts again is on the list again, with what it has."))
+        @Argument(help: "The node\'s name or id; see rockpool fleet nodes.") var node: String
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            _ = try await common.client().send(.delete("/v1/fleet/nodes/" + AdminCall.segment(node)))
+            Display.output.print("\(node) is forgotten".inOneLine)
         }
     }
 
