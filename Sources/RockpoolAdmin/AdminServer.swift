@@ -134,7 +134,7 @@ package struct AdminServer: Service {
             signedArrivals: engine.signedArrivals, events: engine.events, now: now
         ).add(to: router)
         CacheRoutes(
-            cache: cache, active: active, explainer: engine.explainer, prefetch: PrefetchRoute(engine: engine),
+            cache: cache, news: engine.news, active: active, explainer: engine.explainer, prefetch: PrefetchRoute(engine: engine),
             bundles: BundleRoutes(cache: cache, reads: engine.reads, active: active, now: now), now: now
         ).add(to: router)
         IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)

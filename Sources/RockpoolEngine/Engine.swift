@@ -131,7 +131,7 @@ package final class Engine: Sendable {
         git = GitReplies(cache: cache, lookup: reads.lookup, active: active, logger: logger)
         registries = Registries(cache: cache, data: data, reads: reads, active: active, logger: logger, now: now)
         (gateways, setup) = (GatewayReplies(cache: cache, active: active), SetupSite(active: active))
-        purges = PurgeRequests(cache: cache, active: active, token: try? data.adminToken(), logger: logger)
+        purges = PurgeRequests(cache: cache, news: reads.updates.news, active: active, token: try? data.adminToken(), logger: logger)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
             overlay: notifier.overlay, lookup: reads.lookup, sight: sight, active: active, finalFields: finalFields, ring: exchanges,
@@ -146,6 +146,8 @@ package final class Engine: Sendable {
     }
 
     package var configuration: Configuration { active.configuration }
+    /// Tells the other nodes of a fleet what a purge removes here.
+    package var news: StaleNews { reads.updates.news }
 
     /// Keeps what clients have been shown for the next start; called once nothing is under way any more.
     package func keepSight() { sight.keep() }

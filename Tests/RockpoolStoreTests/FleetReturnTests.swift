@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @testable import RockpoolStore
@@ -109,6 +110,40 @@ struct FleetReturnTests: FleetCase {
             try await b.append(write("3", clientKey: "mine", principal: "me"))
         }
         #expect(try await a.reading { try OutboxCensus(in: $0) } == b.reading { try OutboxCensus(in: $0) })
+        await a.close()
+        await b.close()
+    }
+
+    @Test func whatIsOutOfDateAtOneNodeIsToldToTheOthers() async throws {
+        let (a, b) = (try await node("a", .refuse), try await node("b"))
+        let own = Mutex<Set<StalePlace>>([])
+        let told = Mutex<Set<StalePlace>>([])
+        a.onForeignChanges { change in own.withLock { $0.formUnion(change.stale) } }
+        b.onForeignChanges { change in told.withLock { $0.formUnion(change.stale) } }
+        var purge = CacheSelection()
+        (purge.urls, purge.groups, purge.glob, purge.storedBefore) = (["https://a/b"], ["x"], "https://a/*", time.now)
+        purge.origin = OriginAddress(scheme: .https, host: "a", port: 8443)
+        #expect(CacheSelection(text: purge.text) == purge)
+        let places: Set<StalePlace> = [
+            .url("https://a/" + String(repeating: "x", count: 3000)), .tree("https://a/b/"), .group("x", origin: "https://a"),
+            .purge(purge.text),
+        ]
+        try await a.share(places)
+        try await until { told.withLock(\.self) == places }
+        // The same again, and once the first is old.
+        told.withLock { $0 = [] }
+        time.advance(.hours(25))
+        try await a.share([.tree("https://a/b/")])
+        try await until { told.withLock(\.self) == [.tree("https://a/b/")] }
+        try await b.catchUp()
+        for store in [a, b] {
+            #expect(try await store.reading { try Int.fetchOne($0, sql: "SELECT count(*) FROM fleet_stale") } == 1)
+        }
+        let echo = own.withLock(\.self)
+        #expect(echo.isEmpty)
+        try server.stop()
+        try await until { a.fleet?.absence != nil }
+        await #expect(throws: DataStoreError.self) { try await a.share(places) }
         await a.close()
         await b.close()
     }

@@ -4,6 +4,7 @@ from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
 from cloned import cloned
+from copies import known_elsewhere
 from databases import divided, promoted, spilled, unwarranted
 from decided import decided, told
 from defaults import muted, repeatable
@@ -64,6 +65,7 @@ SCENARIOS = {
     "S22": severed,
     "S23": older,
     "S24": keyed,
+    "S25": known_elsewhere,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

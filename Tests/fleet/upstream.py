@@ -19,6 +19,8 @@ class Upstream:
         self.lock = threading.Lock()
         self.running = {}
         self.overlaps, self.collisions = 0, []
+        # Seconds for which an answer to a GET is fresh.
+        self.lifetime = 0
         # When a client gave up before its answer.
         self.broken = []
         upstream = self
@@ -34,6 +36,8 @@ class Upstream:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                if self.command == "GET" and upstream.lifetime:
+                    self.send_header("Cache-Control", f"max-age={upstream.lifetime}")
                 self.end_headers()
                 self.wfile.write(body)
 

@@ -8,6 +8,7 @@ import RockpoolStore
 /// Answers the purge methods for declared upstreams; requests to other hosts are passed on.
 struct PurgeRequests: Sendable {
     let cache: CacheStore
+    let news: StaleNews
     let active: ActiveConfiguration
     /// Nil if it could not be read; then every purge is refused.
     let token: String?
@@ -25,7 +26,9 @@ struct PurgeRequests: Sendable {
                 .unauthorized, detail: "\(method.rawValue) needs Authorization: Bearer with the token in <state_dir>/admin-token")
         } else {
             do {
-                let removed = try await cache.remove(where: .matching(selection(of: method, request)))
+                let selection = selection(of: method, request)
+                let removed = try await cache.remove(where: .matching(selection))
+                news.tell(selection)
                 let body: JSONValue = [
                     "entries": .number(JSONNumber(Int64(removed.entries))), "bytes": .number(JSONNumber(removed.bytes)),
                 ]

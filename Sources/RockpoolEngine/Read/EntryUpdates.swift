@@ -10,6 +10,8 @@ struct EntryUpdates: Sendable {
     let lookup: EntryLookup
     /// The configuration in force.
     let active: ActiveConfiguration
+    /// Tells the other nodes of a fleet.
+    let news: StaleNews
     let logger: Logger
     let now: @Sendable () -> Timestamp
 
@@ -86,26 +88,47 @@ struct EntryUpdates: Sendable {
 
     // MARK: writes
 
-    /// Invalidates stored responses after a write (RFC 9111 §4.4).
+    /// Invalidates stored responses after a write of which the nodes of a fleet learn by its operation (RFC 9111 §4.4).
     /// - Parameter moment: when it was answered; nil for now.
     func invalidate(after response: ResponseHead, to request: RequestHead, at moment: Timestamp? = nil) async {
-        let urls = urls(after: response, to: request)
-        let groups = CacheGroups.invalidated(by: response, to: request)
+        await invalidate(StalePlace.after(response, to: request), at: moment)
+    }
+
+    /// Invalidates stored responses after a write that this node alone knows of, here and at the other nodes of its fleet.
+    func invalidateEverywhere(after response: ResponseHead, to request: RequestHead) async {
+        let places = StalePlace.after(response, to: request)
+        await invalidate(places)
+        news.tell(places)
+    }
+
+    /// Invalidates stored responses, or removes those of a purge.
+    /// - Parameter moment: since when they are out of date; nil for now.
+    func invalidate(_ places: [StalePlace], at moment: Timestamp? = nil) async {
         do {
+            let urls = places.flatMap { place in if case .url(let url) = place { spellings(of: url) } else { [String]() } }
             if !urls.isEmpty { _ = try await cache.invalidate(urls: urls, at: moment) }
-            let trees = Invalidation.trees(request: request, response: response)
+            let trees = places.compactMap { place in if case .tree(let tree) = place { tree } else { nil } }
             if !trees.isEmpty { _ = try await cache.invalidate(trees: trees, at: moment) }
-            if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin, at: moment) }
+            for case .group(let name, let origin) in places {
+                guard let origin = try? RequestHead(url: origin).origin else { continue }
+                _ = try await cache.invalidate(groups: [name], origin: origin, at: moment)
+            }
+            for case .purge(let text) in places {
+                if let selection = CacheSelection(text: text) { _ = try await cache.remove(where: .matching(selection)) }
+            }
         } catch { logger.failed("cache invalidation failed", error: error) }
     }
 
-    /// The URLs that a write invalidates, with those under which equivalent queries and presigned reads are stored.
+    /// The URLs that a write invalidates, in the same way.
     func urls(after response: ResponseHead, to request: RequestHead) -> [String] {
-        Invalidation.targets(request: request, response: response).flatMap { url in
-            guard var request = try? RequestHead(url: url) else { return [url] }
-            if let presigned = PresignedURL(target: request.target) { request.target = presigned.target }
-            let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
-            return stored == url ? [url] : [url, stored]
-        }
+        Invalidation.targets(request: request, response: response).flatMap(spellings)
+    }
+
+    /// A URL that is out of date, with those under which equivalent queries and presigned reads of it are stored.
+    private func spellings(of url: String) -> [String] {
+        guard var request = try? RequestHead(url: url) else { return [url] }
+        if let presigned = PresignedURL(target: request.target) { request.target = presigned.target }
+        let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
+        return stored == url ? [url] : [url, stored]
     }
 }

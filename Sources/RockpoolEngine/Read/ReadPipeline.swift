@@ -45,7 +45,8 @@ package final class ReadPipeline: Sendable {
         storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
         presigned = PresignedReads(cache: cache, logger: logger, now: now)
         spaces = ProtectionSpaces(cache: cache, active: active, logger: logger, now: now)
-        updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
+        updates = EntryUpdates(
+            cache: cache, lookup: lookup, active: active, news: StaleNews(data: data, logger: logger), logger: logger, now: now)
         responses = ResponseStore(
             cache: cache, lookup: lookup, portal: portal, active: active, learning: learning, logger: logger, now: now)
     }

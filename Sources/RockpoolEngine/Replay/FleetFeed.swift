@@ -43,6 +43,10 @@ package final class FleetFeed: Service {
             await deliveries.note(operation) { [updates] answer, request in await updates.invalidate(after: answer, to: request) }
             notifier.tell(operation)
         }
+        for case .url(let url) in change.stale {
+            if let origin = try? RequestHead(url: url).origin { parents.noteWrite(to: origin) }
+        }
+        if !change.stale.isEmpty { await updates.invalidate(Array(change.stale)) }
         if change.hasProofs { credentials.restore(active.configuration.upstreams) }
         notifier.events.wake()
     }

@@ -15,7 +15,7 @@ struct LiveEffects: Sendable {
     func note(
         _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Timestamp, plan: RoutePlan, identity: Identity
     ) async {
-        await updates.invalidate(after: answer, to: request)
+        await updates.invalidateEverywhere(after: answer, to: request)
         var write = AnsweredWrite(request: request, body: body, answer: answer, answerBody: nil)
         write.success = plan.success
         await note(write, length: Int64(body.count), sentAt: sentAt, plan: plan, identity: identity)
@@ -47,7 +47,7 @@ struct LiveEffects: Sendable {
         // In a task of its own, because that of a client that has left is cancelled.
         await Task {
             let head = ResponseHead(status: 200)
-            await updates.invalidate(after: head, to: request)
+            await updates.invalidateEverywhere(after: head, to: request)
             var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
             write.evidence = .nothing
             await effects.note(write, by: viewer, sentAt: now())

@@ -100,7 +100,7 @@ extension WritePipeline {
         reads.spaces.keep(answer.head, sentAt: sentAt, for: context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
-        await reads.updates.invalidate(after: answer.head, to: context.request)
+        await reads.updates.invalidateEverywhere(after: answer.head, to: context.request)
         let read = received.map { answer.head.readable(ByteBuffer(bytes: $0), upTo: Self.answerLimit) }
         var write = AnsweredWrite(
             request: request, body: body, answer: read?.head ?? answer.head, answerBody: read.map { Array($0.content.readableBytesView) })

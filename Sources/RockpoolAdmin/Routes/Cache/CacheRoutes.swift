@@ -7,6 +7,7 @@ import RockpoolStore
 
 struct CacheRoutes {
     let cache: CacheStore
+    let news: StaleNews
     let active: ActiveConfiguration
     let explainer: ReadExplainer
     let prefetch: PrefetchRoute
@@ -74,6 +75,7 @@ struct CacheRoutes {
         let inUse = try await cache.usage().byCategory.keys
         let filter = try CacheSelector.filter(from: query, active: active, inUse: Set(inUse), now: now())
         let removed = try await cache.remove(where: filter, dryRun: dryRun)
+        if case .matching(let selection) = filter, !dryRun { news.tell(selection) }
         return .json(["dryRun": .bool(dryRun), "entries": .integer(removed.entries), "bytes": .integer(removed.bytes)])
     }
 

@@ -19,6 +19,27 @@ package struct CacheSelection: Hashable, Sendable {
 
     package init() {}
 
+    /// The selection as text, from which `init(text:)` makes an equal one.
+    package var text: String {
+        let value: JSONValue = [
+            "urls": .array(urls.map { .string($0) }), "prefix": .optional(prefix), "glob": .optional(glob),
+            "groups": .array(groups.map { .string($0) }), "category": .optional(category), "origin": .optional(origin?.url),
+            "storedBefore": storedBefore.map { .number(JSONNumber($0.milliseconds)) } ?? .null,
+        ]
+        return String(decoding: value.serialized(), as: UTF8.self)
+    }
+
+    /// - Returns: nil for a text of another form, which may select more than was meant.
+    package init?(text: String) {
+        guard let value = try? JSONValue.parse(Array(text.utf8)), let urls = value["urls"]?.array, let groups = value["groups"]?.array
+        else { return nil }
+        (self.urls, self.groups) = (urls.compactMap(\.string), groups.compactMap(\.string))
+        (prefix, glob, category) = (value["prefix"]?.string, value["glob"]?.string, value["category"]?.string)
+        origin = value["origin"]?.string.flatMap { try? RequestHead(url: $0) }?.origin
+        storedBefore = value["storedBefore"]?.integer.map { Timestamp(milliseconds: $0) }
+        guard self.text == text else { return nil }
+    }
+
     /// SQL conditions that form the selection as a union; each finds its rows by an index where there is one.
     var conditions: [(String, StatementArguments)] {
         let (common, arguments) = commonConditions

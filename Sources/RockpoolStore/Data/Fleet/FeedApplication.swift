@@ -167,6 +167,12 @@ struct FeedApplication {
         case "id_map":
             if let id = String.fromDatabaseValue(key["local_id"]) { changes.localIDs.insert(id) }
         case "proved": changes.hasProofs = true
+        case "fleet_stale":
+            // Of the row: a long place has a digest in the key. One that is gone has been out of date for long.
+            guard let row = item.data.flatMap({ RowBytes($0) }), let kind = String.fromDatabaseValue(row["kind"]),
+                let place = String.fromDatabaseValue(row["place"]).flatMap({ StalePlace(kind: kind, place: $0) })
+            else { return }
+            changes.stale.insert(place)
         case "total": changes.hasTakers = String.fromDatabaseValue(key["name"]) != "delivered"
         default: break
         }

@@ -129,6 +129,10 @@ final class FleetReplica: FleetMember {
                 CREATE TABLE IF NOT EXISTS fleet_claim (
                     seq INTEGER PRIMARY KEY REFERENCES op (seq) ON DELETE CASCADE, node TEXT NOT NULL, epoch INTEGER NOT NULL
                 ) STRICT;
+                CREATE TABLE IF NOT EXISTS fleet_stale (
+                    kind TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, place)
+                ) STRICT;
+                CREATE INDEX IF NOT EXISTS fleet_stale_at ON fleet_stale (at);
                 """)
         // It came later.
         if try !db.columns(in: "fleet_state").contains(where: { $0.name == "word" }) {
@@ -156,6 +160,7 @@ final class FleetReplica: FleetMember {
             try HeldOperations.handOver(HeldOperations.next(in: db, upTo: nil), in: db)
             try noteLeaving(in: db)
             try db.execute(sql: "DROP TABLE temp.fleet_kept; DROP TABLE fleet_change; DROP TABLE fleet_claim; DROP TABLE fleet_state")
+            try db.execute(sql: "DROP TABLE IF EXISTS fleet_stale")
         }
         return true
     }

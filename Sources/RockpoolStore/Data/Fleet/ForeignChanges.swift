@@ -19,7 +19,12 @@ package struct ForeignChanges: Sendable {
     /// True if an upstream has accepted a credential for the first time.
     var hasTakers = false
 
-    package var isEmpty: Bool { operations.isEmpty && gone.isEmpty && renumbered.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers }
+    /// What other nodes have found out of date.
+    package var stale: Set<StalePlace> = []
+
+    package var isEmpty: Bool {
+        operations.isEmpty && gone.isEmpty && renumbered.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers && stale.isEmpty
+    }
 
     /// Reads the operations.
     mutating func read(in db: Database) {

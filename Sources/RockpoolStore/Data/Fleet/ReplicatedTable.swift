@@ -17,13 +17,14 @@ struct ReplicatedTable: Sendable {
     private static let known: [(name: String, heavy: [String], condition: String?)] = [
         ("op", ["body", "resp_body"], nil), ("attempt", [], nil), ("op_dep", [], nil), ("op_ref", [], nil), ("id_map", [], nil),
         ("snapshot", [], nil), ("conflict", [], nil), ("sync_log", [], nil), ("unproved", [], nil), ("proved", [], nil),
-        ("total", [], "(ROW.name = 'delivered' OR ROW.name LIKE 'credentials at %')"), ("fleet_claim", [], nil),
+        ("total", [], "(ROW.name = 'delivered' OR ROW.name LIKE 'credentials at %')"), ("fleet_claim", [], nil), ("fleet_stale", [], nil),
     ]
 
     /// Columns with moments in milliseconds, which are exchanged in the database's time.
     private static let moments: [String: Set<String>] = [
         "op": ["accepted_at", "first_sent_at", "next_at", "ended_at", "expires_at", "warned_at"], "attempt": ["started", "ended"],
         "id_map": ["mapped_at"], "conflict": ["opened", "closed"], "sync_log": ["at"], "proved": ["at"],
+        "fleet_stale": ["at"],
     ]
 
     /// Returns the row with its moments moved by `offset` milliseconds.
