@@ -2,6 +2,7 @@
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
+import RockpoolStore
 import RockpoolTesting
 import Testing
 
