@@ -1,6 +1,7 @@
 // One API more or less for a server that runs: by `rockpool add` and `remove`, by the admin API, and by a reload of a changed file
 // (docs/reference/cli.md#add, docs/reference/cli.md#remove, docs/reference/configuration.md#reload).
 import Foundation
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
