@@ -209,7 +209,7 @@ struct FleetStoreTests: FleetCase {
         let (a, b) = (try await node("a"), try await node("b"))
         try server.stop()
         try await until { a.fleet?.absence != nil && b.fleet?.absence != nil }
-        let ids = (0..<3000).map { "held-\($0)" }
+        let ids = (0..<1500).map { "held-\($0)" }
         for id in ids { _ = try await a.append(write(id, body: .inline(bytes(500)), lane: id)) }
         try server.start()
         try await until { b.fleet?.absence == nil && b.maySend }

@@ -20,18 +20,25 @@ struct SocketSearch {
         return all.enumerated().filter { all.firstIndex(of: $0.element) == $0.offset }.map(\.element)
     }
 
-    /// A client of the first socket on which a process listens; else of one that this user may not use; else of the configured one.
+    /// A client of the first socket on which a process listens; else of one that this user may not use, first of those that can be seen; else
+    /// of the configured one.
     func client() -> AdminClient {
         let candidates = candidates
         let found = candidates.map { ($0, Self.look(at: $0)) }
-        let chosen = found.first { $0.1 == .open } ?? found.first { $0.1 == .denied }
+        let chosen = [Look.open, .denied, .hidden].lazy.compactMap { look in found.first { $0.1 == look } }.first
         var client = AdminClient(socket: chosen?.0 ?? configuration.socketPath)
         client.searched = candidates
         client.listen = configuration.admin.listen
         return client
     }
 
-    private enum Look { case open, denied, closed }
+    private enum Look {
+        case open
+        case denied
+        /// In a directory that this user may not enter, where there may be none.
+        case hidden
+        case closed
+    }
 
     private static func look(at path: String) -> Look {
         var address = sockaddr_un()
@@ -48,6 +55,7 @@ struct SocketSearch {
             }
         }
         if status == 0 { return .open }
-        return errno == EACCES || errno == EPERM ? .denied : .closed
+        guard errno == EACCES || errno == EPERM else { return .closed }
+        return access(path, F_OK) == 0 ? .denied : .hidden
     }
 }

@@ -52,8 +52,8 @@ struct ConfigurationEdit {
         return (edited, removed.filter { !$0.isEmpty })
     }
 
-    private func check(_ edited: String, means meant: Configuration) throws(CommandFailure) {
-        guard let read = try? Self.read(edited, named: file), read == meant else {
+    private func check(_ edited: String, means meant: Configuration) throws {
+        guard try Self.read(edited, named: file) == meant else {
             throw CommandFailure(.failed, "\(file) would not mean what is meant with this change; nothing is changed".inOneLine)
         }
     }

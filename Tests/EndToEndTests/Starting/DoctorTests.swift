@@ -37,7 +37,7 @@ import Testing
         let doctor = try await user("doctor", "--format", "json", "--state-dir", server.stateDirectory)
         let checks = try #require(try JSONValue.parse(Array(doctor.output.utf8))["checks"]?.array, "\(doctor.errors)")
         #expect(doctor.status == 1 && checks.count == 1 && checks[0]["advice"]?.string == "run the command with sudo", "\(doctor.output)")
-        let one = try await user("serve", "--proxy-listen", "127.0.0.1:0", "--admin-listen", server.admin)
+        let one = try await user("serve", "--proxy-listen", server.proxy, "--admin-listen", server.admin)
         #expect(one.status == 1 && one.errors.contains("to give it one more API: sudo rockpool add https://"), "\(one.errors)")
         try await server.stop()
     }
