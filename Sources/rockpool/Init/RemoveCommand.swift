@@ -49,10 +49,15 @@ struct RemoveCommand: AsyncParsableCommand {
 
     /// The upstream of that name or URL in the file.
     private func named(in change: ConfigurationChange) throws -> Upstream {
-        let origin = upstream.contains("://") ? try APIAddress(upstream).declared().origin : nil
-        func isMeant(_ other: Upstream) -> Bool { origin.map { $0 == other.origin } ?? (other.name == upstream) }
-        if let known = change.before.upstreams.first(where: isMeant) { return known }
-        if let known = change.server?.configuration.upstreams.first(where: isMeant) {
+        let address = upstream.contains("://") ? APIAddress(upstream) : nil
+        let origin = try address?.declared().origin
+        func meant(of all: [Upstream]) -> [Upstream] {
+            let found = all.filter { other in origin.map { $0 == other.origin } ?? (other.name == upstream) }
+            // Of several with one origin, a path tells which.
+            return found.count < 2 ? found : found.filter { $0.basePath == address?.path }
+        }
+        if let known = meant(of: change.before.upstreams).first { return known }
+        if let known = change.server.flatMap({ meant(of: $0.configuration.upstreams).first }) {
             throw CommandFailure(
                 .failed, "\(known.name) is not declared in \(change.file), but by how the server was started: start it without".inOneLine)
         }

@@ -133,6 +133,20 @@ import Testing
         await api.stop()
     }
 
+    /// Of several APIs with one origin, the URL names one by its path, or none.
+    @Test func onlyTheAPIThatIsMeantIsTakenBack() async throws {
+        let scratch = try Scratch()
+        let entries = ["v1", "v2"].map { "  - name: \($0)\n    origin: http://127.0.0.1:9/\($0)\n" }
+        let start = "storage: { cache_dir: c, state_dir: s }\nupstreams:\n"
+        let file = try scratch.write(start + entries.joined(), to: "rockpool.yaml")
+        let unclear = try await Command.rockpool(["remove", "http://127.0.0.1:9", "--config", file])
+        #expect(unclear.status == 1 && unclear.errors.contains("but v1, v2"), "\(unclear.output)\(unclear.errors)")
+        #expect(try Files.text(of: file) == start + entries.joined())
+        let removed = try await Command.rockpool(["remove", "http://127.0.0.1:9/v2/", "--config", file])
+        #expect(removed.status == 0, "\(removed.output)\(removed.errors)")
+        #expect(try Files.text(of: file) == start + entries[0])
+    }
+
     /// Gateways open, move and close with a reload; a connection that is open goes where the gateway leads now.
     @Test func aReloadOpensAndClosesGateways() async throws {
         let (one, two) = (try await NotesServer.start(seed: [["title": "one"]]), try await NotesServer.start(seed: [["title": "two"]]))
