@@ -65,7 +65,6 @@ package final class RelayedWrite: Sendable {
         else { return false }
         writes.ownWrites.sight.note(head, to: request, by: Viewer(partition: rule.passed.identity.partition))
         writes.upstreams.parents.noteWrite(to: request.origin)
-        writes.liveEffects.updates.news.tell(StalePlace.after(head, to: request))
         end()
         return true
     }
