@@ -85,7 +85,8 @@ package final class Engine: Sendable {
             }
         }
         // What is stored encrypted is not named in a file.
-        sight = ClientSight(directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, now: now)
+        sight = ClientSight(
+            directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, ticks: cache.ticks, now: now)
         active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
         let folded = FoldedReads()
         learning = ResourceLearning(cache: cache, data: data, folded: folded, active: active, logger: logger, now: now)
@@ -124,7 +125,7 @@ package final class Engine: Sendable {
         commands = OutboxCommands(
             data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
             active: active, now: now
-        ) { [effects] write, principal in await effects.note(write, by: Viewer(partition: principal), sentAt: now()) }
+        ) { [effects] write, principal in await effects.note(write, by: Viewer(partition: principal), sentAt: data.moment()) }
         proxyPasswords = configuration.proxy.auth.map { ProxyPasswords($0, logger: logger, now: now) }
         finalFields = FinalFields(viaName: viaName, now: now)
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)

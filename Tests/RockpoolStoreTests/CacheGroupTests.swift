@@ -43,14 +43,15 @@ import Testing
         for isOwn in [false, true] {
             let store = try openCache(scratch.cache, time)
             for target in spellings + others { try await store.put(target, [1], at: time.now) }
+            let sent = store.ticks.next()
             if isOwn {
-                try await store.markOwnWrite(urls: [origin.url + written], partitions: StoragePartition.readable(by: nil), at: time.now)
+                try await store.markOwnWrite(
+                    urls: [origin.url + written], partitions: StoragePartition.readable(by: nil), at: store.ticks.next())
             } else {
                 #expect(try await store.invalidate(urls: [origin.url + written]) == 3)
             }
             #expect(try await invalidated(store, spellings + others) == spellings)
             // A response to a request that was under way.
-            let sent = time.now - .seconds(1)
             #expect(spellings.allSatisfy { store.wasInvalidated(key($0), groups: [], since: sent) })
             #expect(!others.contains { store.wasInvalidated(key($0), groups: [], since: sent) })
             try await store.remove(keys: (spellings + others).map { key($0) })
@@ -77,12 +78,10 @@ import Testing
 
     @Test func whatWasUnderWayWhenItsGroupWasInvalidatedIsNotFresh() async throws {
         let store = try openCache(scratch.cache, time)
-        let sent = time.now
-        time.advance(.seconds(1))
+        let sent = store.ticks.next()
         _ = try await store.invalidate(groups: ["a"], origin: origin)
-        try await store.put("/1", [1], at: sent, groups: ["a"])
-        try await store.put("/2", [1], at: sent, groups: ["b"])
-        time.advance(.seconds(1))
+        try await store.put("/1", [1], at: time.now, asked: sent, groups: ["a"])
+        try await store.put("/2", [1], at: time.now, asked: sent, groups: ["b"])
         try await store.put("/3", [1], at: time.now, groups: ["a"])
         #expect(try await invalidated(store, ["/1", "/2", "/3"]) == ["/1"])
         await store.close()
@@ -92,16 +91,15 @@ import Testing
     func aValidationThatWasUnderWayDoesNotBringTheOldStateBack(_ groups: [String]?) async throws {
         let store = try openCache(scratch.cache, time)
         var entry = try #require(await store.put("/1", [1], at: time.now, groups: ["a"]))
-        entry.response.requestTime = time.now
-        time.advance(.seconds(1))
+        entry.response.asked = store.ticks.next()
         _ = try await store.invalidate(groups: ["a"], origin: origin)
         try await store.freshen(entry, as: entry.response, groups: groups)
         #expect(try await store.only("/1")?.response.isInvalidated == (groups != ["b"]))
-        entry.response.requestTime = time.now + .seconds(1)
+        entry.response.asked = store.ticks.next()
         try await store.freshen(entry, as: entry.response, groups: groups)
         #expect(try await store.only("/1")?.response.isInvalidated == false)
+        entry.response.asked = store.ticks.next()
         _ = try await store.invalidate(urls: [origin.url + "/1"])
-        entry.response.requestTime = time.now - .seconds(1)
         try await store.freshen(entry, as: entry.response, groups: groups)
         #expect(try await store.only("/1")?.response.isInvalidated == true)
         await store.close()

@@ -58,8 +58,8 @@ import Testing
     func anOlderCacheKeepsItsEntries(version: Int) async throws {
         let old = try made(by: version)
         let response = StoredResponse(
-            head: ResponseHead(status: 200, fields: [.eTag: "\"1\""]), requestTime: time.now, responseTime: time.now, bodyLength: 100,
-            category: "assets")
+            head: ResponseHead(status: 200, fields: [.eTag: "\"1\""]), requestTime: time.now, asked: Tick(number: time.now.milliseconds),
+            responseTime: time.now, bodyLength: 100, category: "assets")
         try await insert(response, body: bytes(100), into: old)
         try old.pool.close()
         let store = try openCache(scratch.cache, time)

@@ -138,7 +138,7 @@ import Testing
             for tag in ["\"2\"", "\"3\""] {
                 var response = entry.response
                 response.head.fields[.eTag] = tag
-                (response.requestTime, response.responseTime) = (time.now, time.now)
+                (response.requestTime, response.asked, response.responseTime) = (time.now, store.ticks.next(), time.now)
                 try await store.freshen(entry, as: response, groups: [])
                 #expect(store.lookupInMemory(key(path))?.first?.response == response)
             }
@@ -183,14 +183,15 @@ import Testing
             #expect(found.response.isInvalidated && found.response.directives.noCache == .all)
         }
         var freshened = try #require(try await store.lookup(key("/a")).first)
-        freshened.response.isInvalidated = false
+        (freshened.response.isInvalidated, freshened.response.asked) = (false, store.ticks.next())
         try await store.freshen(freshened, as: freshened.response)
         #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == false)
         // The response was requested before the invalidation and is committed after it.
+        let before = store.ticks.next()
         _ = try await store.invalidate(urls: [origin.url + "/a"])
-        _ = try await store.put("/a", bytes(100), at: time.now - .seconds(1))
+        _ = try await store.put("/a", bytes(100), at: time.now, asked: before)
         #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == true)
-        _ = try await store.put("/a", bytes(100), at: time.now + .seconds(1))
+        _ = try await store.put("/a", bytes(100), at: time.now)
         #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == false)
         await store.close()
     }

@@ -25,7 +25,8 @@ import Testing
         new.references = [LocalIDReference(id: local, place: .body)]
         (new.dependsOn, new.group, new.noMerge, new.maySquash, new.action) = (["0"], "g", true, true, "publish")
         new.base = Conflict.Side(body: [1], contentType: "a/b", etag: "\"a\"")
-        (new.baseETag, new.baseFetchedAt, new.conditionedOn, new.takesBase) = ("\"a\"", time.now, [1], true)
+        (new.begun, new.baseIncludes) = (Tick(number: 3), Tick(number: 2))
+        (new.baseETag, new.conditionedOn, new.takesBase) = ("\"a\"", [1], true)
         (new.share, new.upstreamLimit, new.queueLimit) = (.unproved, .mb(1), .mb(1))
         new.baseSeen = BaseSeen(at: time.now, source: .cache, version: "\"a b\"")
         new.viewer = Viewer.Program(number: -7)
@@ -43,7 +44,7 @@ import Testing
         (operation.collection, operation.entityID, operation.localID) = ("/v1/notes", "1", new.localID)
         (operation.noMerge, operation.isUnproved, operation.lostAt) = (true, true, new.firstSentAt)
         (operation.baseETag, operation.baseSequence) = ("\"a\"", 1)
-        (operation.viewer, operation.baseSeen) = (new.viewer, new.baseSeen)
+        (operation.viewer, operation.baseSeen, operation.begun) = (new.viewer, new.baseSeen, new.begun)
         operation.needs = [1]
         return operation
     }

@@ -22,11 +22,14 @@ import Testing
         return found.first?.response
     }
 
-    /// Stores the result of a write that was sent at `sent` and answered at the present time.
-    private func store(_ body: String, at target: String, sent: Timestamp, in store: CacheStore, status: Int = 200) async throws {
+    /// Stores the result of a write that was sent at `sent` and has ended at `ended`.
+    private func store(
+        _ body: String, at target: String, sent: Tick, ended: Tick, in store: CacheStore, status: Int = 200
+    ) async throws {
         var response = StoredResponse(
-            head: ResponseHead(status: status, fields: [.eTag: "\"2\""]), requestTime: sent, responseTime: time.now, category: "assets")
-        response.ownWrite = OwnWriteMark(at: time.now, isIncluded: true)
+            head: ResponseHead(status: status, fields: [.eTag: "\"2\""]), requestTime: time.now, asked: sent,
+            responseTime: time.now, category: "assets")
+        response.ownWrite = OwnWriteMark(at: ended, isIncluded: true)
         response.isInvalidated = true
         let isStored = try await store.replace(
             key(target, identity: "anna"), by: response, body: ByteBuffer(string: body), category: .assets)
@@ -45,9 +48,9 @@ import Testing
             _ = try await store.put(target, [1], at: time.now, identity: identity)
             _ = try await store.lookup(key(target, identity: identity))
         }
-        time.advance(.seconds(1))
-        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: time.now)
-        let mark = OwnWriteMark(at: time.now, isIncluded: false)
+        let ended = store.ticks.next()
+        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: ended)
+        let mark = OwnWriteMark(at: ended, isIncluded: false)
         for _ in 0..<2 {
             // Read from the disk first, then from memory.
             for target in targets {
@@ -73,9 +76,9 @@ import Testing
         for (target, identity) in ["/n/", "/n/?l", "/n/1"].flatMap({ target in ["anna", "", "bert"].map { (target, $0) } }) {
             _ = try await store.put(target, [1], at: time.now, identity: identity)
         }
-        time.advance(.seconds(1))
-        try await store.markNearOwnWrite(urls: [url("/n/"), url("/n")], partitions: annas, at: time.now)
-        let mark = OwnWriteMark(at: time.now, isIncluded: false)
+        let ended = store.ticks.next()
+        try await store.markNearOwnWrite(urls: [url("/n/"), url("/n")], partitions: annas, at: ended)
+        let mark = OwnWriteMark(at: ended, isIncluded: false)
         for target in ["/n/", "/n/?l", "/n/1"] {
             for identity in ["anna", "", "bert"] {
                 let found = try #require(try await copy(store, target, identity))
@@ -90,10 +93,9 @@ import Testing
         _ = try await store.put("/n/", [2], at: time.now, identity: "anna")
         #expect(!store.invalidateAbsent([], near: [url("/n/")], partitions: annas))
         // A response that was requested before the write lacks it.
-        let sent = time.now
-        time.advance(.seconds(1))
-        try await store.markNearOwnWrite(urls: [url("/m")], partitions: annas, at: time.now)
-        _ = try await store.put("/m", [1], at: sent, identity: "anna")
+        let sent = store.ticks.next()
+        try await store.markNearOwnWrite(urls: [url("/m")], partitions: annas, at: store.ticks.next())
+        _ = try await store.put("/m", [1], at: time.now, asked: sent, identity: "anna")
         try await #expect(copy(store, "/m")?.isDirty == true)
         time.advance(.seconds(1))
         _ = try await store.put("/m", [1], at: time.now, identity: "anna")
@@ -120,13 +122,12 @@ import Testing
     @Test(arguments: [200, 404]) func aResultTakesThePlaceOfTheCopy(_ status: Int) async throws {
         let store = try openCache(scratch.cache, time)
         _ = try await store.put("/n", Array("old".utf8), at: time.now, identity: "anna")
-        let sent = time.now
-        time.advance(.seconds(1))
-        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: time.now)
-        try await self.store("new", at: "/n", sent: sent, in: store, status: status)
+        let (sent, ended) = (store.ticks.next(), store.ticks.next())
+        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: ended)
+        try await self.store("new", at: "/n", sent: sent, ended: ended, in: store, status: status)
         let found = try #require(try await copy(store, "/n"))
         #expect(found.head.status == status && found.head.fields[.eTag] == "\"2\"")
-        #expect(found.ownWrite == OwnWriteMark(at: time.now, isIncluded: true) && !found.isDirty)
+        #expect(found.ownWrite == OwnWriteMark(at: ended, isIncluded: true) && !found.isDirty)
         #expect(found.isInvalidated, "the upstream's own representation is fetched while it is reachable")
         try await #expect(text(store, "/n") == "new")
         await store.close()
@@ -137,13 +138,11 @@ import Testing
 
     @Test func aResponseRequestedBeforeDoesNotReplaceTheResult() async throws {
         let store = try openCache(scratch.cache, time)
-        let before = time.now
-        time.advance(.seconds(1))
-        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: time.now)
-        try await self.store("result", at: "/n", sent: before, in: store)
-        time.advance(.seconds(1))
+        let (before, ended) = (store.ticks.next(), store.ticks.next())
+        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: ended)
+        try await self.store("result", at: "/n", sent: before, ended: ended, in: store)
         // The commit may refuse the response by an error; either way the result stays.
-        _ = try? await store.put("/n", Array("older".utf8), at: before, identity: "anna")
+        _ = try? await store.put("/n", Array("older".utf8), at: time.now, asked: before, identity: "anna")
         try await #expect(text(store, "/n") == "result")
         try await #expect(copy(store, "/n")?.isDirty == false)
 
@@ -156,12 +155,10 @@ import Testing
 
     @Test(arguments: ["/n", "/n?x=1"]) func aResponseRequestedBeforeIsNotServedAsIfItIncludedTheWrite(_ target: String) async throws {
         let store = try openCache(scratch.cache, time)
-        let before = time.now
-        time.advance(.seconds(1))
-        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: time.now)
-        let mark = OwnWriteMark(at: time.now, isIncluded: false)
-        time.advance(.seconds(1))
-        _ = try await store.put(target, Array("older".utf8), at: before, identity: "anna")
+        let (before, ended) = (store.ticks.next(), store.ticks.next())
+        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: ended)
+        let mark = OwnWriteMark(at: ended, isIncluded: false)
+        _ = try await store.put(target, Array("older".utf8), at: time.now, asked: before, identity: "anna")
         let older = try #require(try await copy(store, target))
         #expect(older.ownWrite == mark && older.isDirty && older.isInvalidated && !older.isKnownState)
         await store.close()
@@ -169,10 +166,10 @@ import Testing
 
     @Test func aSecondWriteMakesTheResultOfTheFirstOutOfDate() async throws {
         let store = try openCache(scratch.cache, time)
-        try await self.store("first", at: "/n", sent: time.now, in: store)
-        time.advance(.seconds(1))
-        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: time.now)
-        try await #expect(copy(store, "/n")?.ownWrite == OwnWriteMark(at: time.now, isIncluded: false))
+        try await self.store("first", at: "/n", sent: store.ticks.next(), ended: store.ticks.next(), in: store)
+        let second = store.ticks.next()
+        try await store.markOwnWrite(urls: [url("/n")], partitions: annas, at: second)
+        try await #expect(copy(store, "/n")?.ownWrite == OwnWriteMark(at: second, isIncluded: false))
         try await #expect(text(store, "/n") == "first", "it is kept for reads without the upstream")
         await store.close()
     }

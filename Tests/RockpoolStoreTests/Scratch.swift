@@ -86,10 +86,12 @@ func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
 
 extension CacheStore {
     /// Stores one response; returns nil when there was no space.
+    /// - Parameter asked: when it was asked for; nil for now.
     @discardableResult
     func put(
         _ target: String, _ body: [UInt8], category: CacheCategory = .assets, at now: Timestamp, fields: HTTPFields = [:],
-        vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true, identity: String = "", groups: [String] = []
+        vary: HTTPFields = [:], asked: Tick? = nil, ttl: TimeSpan? = .hours(1), announced: Bool = true, identity: String = "",
+        groups: [String] = []
     ) async throws -> CacheEntry? {
         guard
             let writer = await beginWrite(
@@ -97,8 +99,8 @@ extension CacheStore {
             try await writer.append(all: body)
         else { return nil }
         let response = StoredResponse(
-            head: ResponseHead(status: 200, fields: fields), requestFields: vary, requestTime: now, responseTime: now, bodyLength: 0,
-            category: category.name, assignedTTL: ttl)
+            head: ResponseHead(status: 200, fields: fields), requestFields: vary, requestTime: now, asked: asked ?? ticks.next(),
+            responseTime: now, bodyLength: 0, category: category.name, assignedTTL: ttl)
         return try await commit(writer, key: key(target, identity: identity), response: response, groups: groups)
     }
 
@@ -111,7 +113,7 @@ extension CacheStore {
         }
         let fields: HTTPFields = [.contentRange: "bytes \(start)-\(start + body.count - 1)/\(total)", .eTag: tag]
         let response = StoredResponse(
-            head: ResponseHead(status: 206, fields: fields), requestTime: now, responseTime: now, category: "assets")
+            head: ResponseHead(status: 206, fields: fields), requestTime: now, asked: ticks.next(), responseTime: now, category: "assets")
         return try await commitPart(writer, key: key(target)) { _ in response }
     }
 

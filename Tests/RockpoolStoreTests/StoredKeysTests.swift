@@ -39,10 +39,9 @@ import Testing
                 group.addTask {
                     for round in 0..<rounds {
                         let path = "/\(number)-\(round)"
-                        let sent = time.now
-                        time.advance(.milliseconds(1))
+                        let asked = store.ticks.next()
                         async let invalidated = store.invalidate(urls: [key(path).url])
-                        let stored = try await store.put(path, bytes(50, seed: UInt64(round + 1)), at: sent)
+                        let stored = try await store.put(path, bytes(50, seed: UInt64(round + 1)), at: time.now, asked: asked)
                         _ = try await invalidated
                         #expect(stored != nil)
                         let found = try #require(try await store.only(path))
@@ -62,12 +61,12 @@ import Testing
     @Test func invalidationsAreRemembered() {
         let invalidations = Invalidations()
         #expect(invalidations.isEmpty)
-        let (early, late) = (Timestamp(milliseconds: 1), Timestamp(milliseconds: 2))
+        let (early, late) = (Tick(number: 1), Tick(number: 2))
         for name in ["kept", "again"] { invalidations.note([.path(name)], at: early) }
         invalidations.note((0..<4_090).map { .url("\($0)") }, at: early)
         invalidations.note([.path("again")], at: late)
         invalidations.note((5_000..<9_000).map { .url("\($0)") }, at: early)
-        #expect(invalidations.ownWrite(to: "kept", since: .distantPast) == early)
+        #expect(invalidations.ownWrite(to: "kept", since: .first) == early)
         #expect(invalidations.ownWrite(to: "again", since: early) == late)
         #expect(invalidations.happened(toAny: [.url("0"), .path("again")], since: early))
         #expect(!invalidations.happened(toAny: [.url("0"), .url("none")], since: early))

@@ -19,7 +19,7 @@ package final class TemporaryStore: Sendable {
         data = try DataStore.open(directory: settings.stateDir, settings: settings, clock: clock.reading, logger: .silent)
         cache = try CacheStore.open(
             directory: settings.cacheDir, settings: settings, categories: categories, seal: data.seal, clock: clock.reading,
-            logger: .silent)
+            ticks: data.ticks, logger: .silent)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: directory) }

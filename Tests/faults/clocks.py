@@ -2,6 +2,7 @@
 
 import asyncio
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -29,10 +30,35 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 
 
-class Dated(Ledger):
-    """/long is fresh for an hour, /short for two seconds; each response contains the number of requests so far, and the true time."""
+NOTES = QUEUE.replace(" }]", " }, { collection: /held, id: /id, version: etag }]")
 
-    asked = 0
+
+class Dated(Ledger):
+    """/long is fresh for an hour, /short for two seconds; each response contains the number of requests so far, and the true time.
+    What is PUT below /held is kept, with a version."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.held = 0, {}
+
+    def keep(self, target, text):
+        """Puts a note, as another client does who does not come by the server."""
+        note = json.dumps({"id": target.split("/")[-1], "text": text}).encode()
+        self.held[target] = (self.held.get(target, (0,))[0] + 1, note)
+
+    async def answer(self, method, target, head, body):
+        if not target.startswith("/held/"):
+            return await super().answer(method, target, head, body)
+        if method == "PUT":
+            self.keep(target, json.loads(body)["text"])
+        version, note = self.held.get(target, (0, b""))
+        status = b"200 OK" if version else b"404 Not Found"
+        return b'HTTP/1.1 %s\r\nETag: "v%d"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' % (
+            status,
+            version,
+            len(note),
+            b"" if method == "HEAD" else note,
+        )
 
     def reply(self, method, target, head):
         self.asked += 1
@@ -78,7 +104,7 @@ async def clock(options):
         port,
         command=command,
         policy="offline-first",
-        upstream=QUEUE + ', routes: [{ match: "/long/**", category: critical }]',
+        upstream=NOTES + ', routes: [{ match: "/long/**", category: critical }]',
     )
     writer, bad, deliveries = Writer(server.gateway), [], []
     now = int(time.time())
@@ -140,6 +166,7 @@ async def clock(options):
         if site.asked == asked:
             bad.append(f"back from {name}: what was stored there stays fresh")
     await behind(server, site, port, writer, bad, turn)
+    await overtaken(server, site, port, bad, turn)
     if server.stop(keep=True) != 0:
         bad.append("the server's end")
     for path in glob.glob(f"/dev/shm/*faketime_*_{server.process.pid}"):
@@ -151,8 +178,9 @@ async def clock(options):
     await site.close()
     lost, doubled, disordered = verdict(site, writer)
     return Result(
-        f"T1: wall clock {', '.join(list(jumps)[:-1])} while it serves, and back; starts after one that was ahead",
-        "no negative age, no mass expiry, nothing immortal, writes delivered, no crash",
+        f"T1: wall clock {', '.join(list(jumps)[:-1])} while it serves, and back; starts after one that was ahead; "
+        "another's write after an own one",
+        "no negative age, no mass expiry, nothing immortal, writes delivered, the newest read, no crash",
         f"{len(bad)} wrong{': ' + '; '.join(bad[:4]) if bad else ''}; {len(writer.acknowledged)} writes: {lost} lost, {doubled} doubled, "
         f"{disordered} out of order, delivered {max(deliveries):.1f} s after the origin's return at most; {monotonic}",
         not bad and lost == doubled == disordered == 0,
@@ -181,6 +209,29 @@ async def behind(server, site, port, writer, bad, turn):
             bad.append(f"accepted {name} ahead, started again with the right clock: waits until {due}")
             server.call("POST", "/v1/operations/flush")
             await eventually(delivered, 10)
+
+
+async def overtaken(server, site, port, bad, turn):
+    """Reads what another client has written since an own write, after the clock has gone back by an hour."""
+    for kind in ("live", "queued"):
+        target, note = f"/held/{kind}", json.dumps({"id": kind, "text": "own"}).encode()
+        if kind == "queued":
+            await site.close()
+        await exchange(server.gateway, "PUT", target, "Content-Type: application/json\r\n", note)
+        if kind == "queued":
+            await site.open(port)
+        if await eventually(lambda: not server.operations("pending") and not server.operations("inflight"), 20) is None:
+            bad.append(f"a {kind} write before the clock went back: not delivered")
+        turn(-3600)
+        site.keep(target, "another's")
+        for line in ("online", "offline"):
+            if line == "offline":
+                await site.close()
+            status, _, body, _ = await exchange(server.gateway, "GET", target)
+            if status != 200 or b"another's" not in (body or b""):
+                bad.append(f"a {kind} write, the clock back, another's write, {line}: {status} {body}")
+        await site.open(port)
+        turn(0)
 
 
 async def another_boot(server, site, port, writer, bad):

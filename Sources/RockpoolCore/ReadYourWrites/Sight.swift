@@ -310,8 +310,8 @@ package struct ShownState: Hashable, Sendable {
     package private(set) var content: [UInt8]?
     /// The media type of the content.
     package private(set) var contentType: String?
-    /// The time until which own writes are part of it; nil if that is not known.
-    package private(set) var fetchedAt: Timestamp?
+    /// Own writes that have ended by then are part of it; nil if that is not known.
+    package private(set) var includes: Tick?
     /// The sequence of the last waiting write that was folded into it; 0 without one.
     package private(set) var until: Int64
     /// Where the reply came from; nil if that is not known.
@@ -325,10 +325,10 @@ package struct ShownState: Hashable, Sendable {
     }
 
     package init(
-        version: EntityTag?, content: [UInt8]? = nil, contentType: String? = nil, fetchedAt: Timestamp? = nil, until: Int64 = 0,
+        version: EntityTag?, content: [UInt8]? = nil, contentType: String? = nil, includes: Tick? = nil, until: Int64 = 0,
         source: Source? = nil, shownAt: Timestamp? = nil
     ) {
-        (self.version, self.content, self.contentType, self.fetchedAt) = (version, content, contentType, fetchedAt)
+        (self.version, self.content, self.contentType, self.includes) = (version, content, contentType, includes)
         (self.until, self.source, self.shownAt) = (until, source, shownAt)
     }
 
@@ -347,7 +347,7 @@ package struct ShownState: Hashable, Sendable {
     fileprivate func with(_ other: ShownState) -> ShownState {
         var state = self
         (state.content, state.contentType) = (other.content ?? content, other.contentType ?? contentType)
-        (state.fetchedAt, state.until) = (other.fetchedAt ?? fetchedAt, max(until, other.until))
+        (state.includes, state.until) = (other.includes ?? includes, max(until, other.until))
         (state.source, state.shownAt) = (other.source ?? source, other.shownAt ?? shownAt)
         return state
     }
@@ -389,7 +389,7 @@ extension ShownState {
     /// upstream's, below them, and the content is not known.
     /// - Parameter content: the whole body; nil where it is not at hand.
     package init?(
-        _ answer: ResponseHead, content: @autoclosure () -> [UInt8]?, fetchedAt: Timestamp?, source: Source? = nil,
+        _ answer: ResponseHead, content: @autoclosure () -> [UInt8]?, includes: Tick?, source: Source? = nil,
         shownAt: Timestamp? = nil
     ) {
         // One that lacks an own write shows an older state than its client has made.
@@ -403,7 +403,7 @@ extension ShownState {
         let version = local == nil ? tag : local?.base
         guard version != nil || bytes != nil || local != nil else { return nil }
         self.init(
-            version: version, content: bytes, contentType: answer.fields[.contentType], fetchedAt: fetchedAt, until: local?.sequence ?? 0,
+            version: version, content: bytes, contentType: answer.fields[.contentType], includes: includes, until: local?.sequence ?? 0,
             source: source, shownAt: shownAt)
     }
 }
@@ -453,8 +453,8 @@ extension Sight.Record {
         switch self {
         case .shown(let state, let url, let viewer, let asked):
             let version = state.version.map { JSONValue.string($0.fieldValue) } ?? .null
-            let moments = [state.fetchedAt, state.shownAt].map { moment -> JSONValue in
-                moment.map { .number(JSONNumber($0.milliseconds)) } ?? .null
+            let moments = [state.includes?.number, state.shownAt?.milliseconds].map { moment -> JSONValue in
+                moment.map { .number(JSONNumber($0)) } ?? .null
             }
             return .array(
                 Self.head(url, viewer, asked) + [version] + moments + [
@@ -483,7 +483,7 @@ extension Sight.Record {
             return
         }
         let state = ShownState(
-            version: parts[4].string.flatMap { EntityTag($0) }, fetchedAt: parts[5].integer.map { Timestamp(milliseconds: $0) },
+            version: parts[4].string.flatMap { EntityTag($0) }, includes: parts[5].integer.map { Tick(number: $0) },
             until: parts[7].integer ?? 0, source: parts[8].string.flatMap { ShownState.Source(rawValue: $0) },
             shownAt: parts[6].integer.map { Timestamp(milliseconds: $0) })
         self = .shown(state, url: url, viewer: viewer, asked: UInt64(moment))

@@ -45,6 +45,7 @@ struct BundleAdmission {
             plan.category ?? record[BundleField.category].flatMap { active.category(named: $0) }
             ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
         let assigned = record[BundleField.assignedSeconds].flatMap { Int64($0) }.map { TimeSpan.seconds(max(0, $0)) }
+        // It has no tick: as its times may be invented, it is older than every own write.
         var response = StoredResponse(
             head: storage.head(of: head, receivedAt: receivedAt),
             requestFields: lookup.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,

@@ -179,7 +179,7 @@ package final class FastPath: Sendable {
             plan.showsState
             ? ShownState(
                 entry.response.head, content: plan.showsItem ? Array(body.readableBytesView) : nil,
-                fetchedAt: entry.response.includesWritesUntil)
+                includes: entry.response.includesWritesUntil)
             : nil
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),

@@ -19,7 +19,7 @@ struct EntryUpdates: Sendable {
 
     /// Returns the entry selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
     func freshened(
-        by notModified: ResponseHead, sentAt: Timestamp, for context: RequestContext, forwarding: Forwarding
+        by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) async -> CacheEntry? {
         let responses = forwarding.found.map(\.response)
         guard let asked = forwarding.selected,
@@ -29,7 +29,7 @@ struct EntryUpdates: Sendable {
         // The 304 may be the first that varies by a secret, which is stored by its name only.
         request.fields = lookup.veiled(request.fields)
         entry.response = Revalidation.freshened(
-            entry.response, by: notModified, request: request, requestTime: sentAt, responseTime: now())
+            entry.response, by: notModified, request: request, sent: sentAt, responseTime: now())
         entry.response.adopt(context.plan.route?.ttl)
         await replace(with: entry, for: context)
         return entry
@@ -40,7 +40,7 @@ struct EntryUpdates: Sendable {
         guard let index = forwarding.found.firstIndex(where: { $0.id == part.id }) else { return }
         var validating = forwarding
         validating.selected = index
-        _ = await freshened(by: notModified, sentAt: now(), for: context, forwarding: validating)
+        _ = await freshened(by: notModified, sentAt: cache.moment(), for: context, forwarding: validating)
     }
 
     /// Stores the entry's new head. If the new head forbids storing the entry in its partition, the entry is invalidated instead.
@@ -68,13 +68,13 @@ struct EntryUpdates: Sendable {
     // MARK: HEAD
 
     /// Updates or invalidates the stored GET response after a response to HEAD (§4.3.5).
-    func apply(head reply: OriginReply, sentAt: Timestamp, for context: RequestContext, forwarding: Forwarding) async {
+    func apply(head reply: OriginReply, sentAt: Moment, for context: RequestContext, forwarding: Forwarding) async {
         let request = lookup.selecting(for: context.request, among: forwarding.found.map(\.response))
         let entry = forwarding.entry ?? forwarding.found.first { Vary.matches(stored: $0.response, request: request) }
         guard let entry, !entry.response.isHeadOnly else { return }
         do {
             let outcome = Revalidation.head(
-                entry.response, by: reply.head, length: reply.length, requestTime: sentAt, responseTime: now())
+                entry.response, by: reply.head, length: reply.length, sent: sentAt, responseTime: now())
             switch outcome {
             case .freshened(let response):
                 var entry = entry
@@ -90,7 +90,7 @@ struct EntryUpdates: Sendable {
 
     /// Invalidates stored responses after a write of which the nodes of a fleet learn by its operation (RFC 9111 §4.4).
     /// - Parameter moment: when it was answered; nil for now.
-    func invalidate(after response: ResponseHead, to request: RequestHead, at moment: Timestamp? = nil) async {
+    func invalidate(after response: ResponseHead, to request: RequestHead, at moment: Tick? = nil) async {
         await invalidate(StalePlace.after(response, to: request), at: moment)
     }
 
@@ -103,7 +103,7 @@ struct EntryUpdates: Sendable {
 
     /// Invalidates stored responses, or removes those of a purge.
     /// - Parameter moment: since when they are out of date; nil for now.
-    func invalidate(_ places: [StalePlace], at moment: Timestamp? = nil) async {
+    func invalidate(_ places: [StalePlace], at moment: Tick? = nil) async {
         do {
             let urls = places.flatMap { place in if case .url(let url) = place { spellings(of: url) } else { [String]() } }
             if !urls.isEmpty { _ = try await cache.invalidate(urls: urls, at: moment) }

@@ -25,11 +25,11 @@ extension ReadPipeline {
         guard mayAssemble(context, by: forwarding), context.identity.signature.isEmpty, let epoch = forwarding.epoch else {
             return await fetchAlone(for: &context, by: forwarding)
         }
-        switch inFlight.join(at: key, since: epoch, mayFollow: true, now: now()) {
+        switch inFlight.join(at: key, since: epoch, mayFollow: true, now: updates.cache.moment()) {
         case .lookAgain: return nil
         case .alone: return await fetchAlone(for: &context, by: forwarding)
         case .lead(let fetch):
-            context.trace.fetchedAt = now()
+            context.trace.includes = updates.cache.ticks.next()
             let started = context
             fetch.start { [key] in
                 var leading = started
@@ -131,7 +131,7 @@ extension ReadPipeline {
     ) async -> Reply? {
         var head = head
         var ahead: (start: Int64, piece: AssembledBody.Piece)?
-        context.trace.fetchedAt = assembly.whole.requestTime
+        context.trace.includes = assembly.whole.asked
         if let gap = gaps.first, assembly.mustValidate || gap.lowerBound == range.lowerBound {
             // The request carries the tag, so that its response also confirms the representation.
             switch await piece(at: gap, of: assembly, for: context, by: forwarding) {
@@ -156,7 +156,7 @@ extension ReadPipeline {
         }
         if let gap = gaps.first {
             context.trace.verdict = .miss
-            context.trace.fetchedAt = now()
+            context.trace.includes = updates.cache.ticks.next()
             context.trace.cacheStatus = CacheStatus(hit: false, fwd: .partial, fwdStatus: gap == range ? nil : 206, stored: true)
         } else if !assembly.mustValidate {
             context.trace.verdict = .hit

@@ -68,7 +68,7 @@ extension ResponseStore {
     /// - Parameter length: of a GET's body, in bytes; nil if it was not announced.
     /// - Returns: true if it is being stored.
     func keepHead(
-        _ head: ResponseHead, length: Int64?, sentAt: Timestamp, for context: RequestContext, found: [CacheEntry]
+        _ head: ResponseHead, length: Int64?, sentAt: Moment, for context: RequestContext, found: [CacheEntry]
     ) -> Bool {
         let receivedAt = now()
         guard context.request.method == .head, context.plan.policy == .offlineFirst, context.exchange.body == nil,
@@ -84,7 +84,7 @@ extension ResponseStore {
         response.head.fields[.contentLength] = length.map { String($0) }
         response.isHeadOnly = true
         Task { [response] in
-            guard await portal.isConfirmed(plan: context.plan, since: sentAt - UpstreamClient.confirmedForCopies) else { return }
+            guard await portal.isConfirmed(plan: context.plan, since: sentAt.at - UpstreamClient.confirmedForCopies) else { return }
             do { _ = try await cache.replace(key, by: response, body: ByteBuffer(), category: category) } catch { logger.notStored(error) }
         }
         return true

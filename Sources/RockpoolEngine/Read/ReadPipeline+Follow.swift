@@ -104,7 +104,7 @@ extension ReadPipeline {
         _ head: ResponseHead, body: ReplyBody, of stored: StoredResponse, for context: inout RequestContext, by forwarding: Forwarding
     ) -> Reply {
         context.trace.verdict = .collapsed
-        context.trace.fetchedAt = stored.requestTime
+        context.trace.includes = stored.asked
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: forwarding.reason, collapsed: true)
         var head = head
         head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))

@@ -72,7 +72,7 @@ extension ReadPipeline {
         asking.exchange.request = context.request.unconditional
         asking.exchange.request.fields[.range] = "bytes=\(part.range.lowerBound)-\(part.range.upperBound - 1)"
         asking.exchange.request.fields[.ifRange] = part.representation.tag.fieldValue
-        let sentAt = now()
+        let sentAt = updates.cache.moment()
         do {
             let received = try await fetch(
                 asking.request, body: .none, for: &asking, stored: forwarding.found.map(\.response))
@@ -89,7 +89,7 @@ extension ReadPipeline {
     /// Stores a response, and registers it for other requests while it arrives.
     /// - Parameter base: The key of the client's own request.
     private func keep(
-        _ received: OriginReply, sentAt: Timestamp, for context: RequestContext, at base: CacheKey, by forwarding: Forwarding
+        _ received: OriginReply, sentAt: Moment, for context: RequestContext, at base: CacheKey, by forwarding: Forwarding
     ) async -> FetchedResponse {
         let number = running.number()
         var proved = context
@@ -108,7 +108,7 @@ extension ReadPipeline {
     func validated(_ assembly: Assembly, for context: inout RequestContext, by forwarding: Forwarding) async -> FetchOutcome {
         var asking = context
         asking.exchange.request.fields[.ifNoneMatch] = assembly.representation.tag.fieldValue
-        let sentAt = now()
+        let sentAt = updates.cache.moment()
         do {
             let received = try await fetch(asking.request, body: .none, for: &asking, stored: forwarding.found.map(\.response))
             context.trace = asking.trace

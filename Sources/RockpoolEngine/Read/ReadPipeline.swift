@@ -144,7 +144,7 @@ package final class ReadPipeline: Sendable {
         let mayFollow = RequestCollapsing.obstacleToFollowing(sent, hasBody: hasBody, wishes: wishes) == nil
         // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
-            switch inFlight.join(at: key, since: forwarding.epoch, mayFollow: mayFollow, now: now()) {
+            switch inFlight.join(at: key, since: forwarding.epoch, mayFollow: mayFollow, now: updates.cache.moment()) {
             case .lookAgain: return nil
             case .alone: return await fetchAlone(for: &context, by: forwarding)
             case .lead(let fetch): return await lead(fetch, key: key, for: &context, by: forwarding)
@@ -166,14 +166,14 @@ package final class ReadPipeline: Sendable {
     }
 
     func fetchAlone(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
-        context.trace.fetchedAt = now()
+        context.trace.includes = updates.cache.ticks.next()
         return await reply(to: await fetchOrRevalidate(for: &context, by: forwarding), for: &context, by: forwarding)
     }
 
     private func lead(
         _ fetch: CoalescedFetch, key: FetchKey, for context: inout RequestContext, by forwarding: Forwarding
     ) async -> Reply {
-        context.trace.fetchedAt = now()
+        context.trace.includes = updates.cache.ticks.next()
         let started = context
         fetch.start(on: context.exchange.executor) {
             var leading = started
@@ -193,7 +193,7 @@ package final class ReadPipeline: Sendable {
     func fetchOrRevalidate(
         for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
     ) async -> FetchOutcome {
-        let sentAt = context.exchange.early?.answeredSince ?? now()
+        let sentAt = context.exchange.early?.answeredSince ?? updates.cache.moment()
         defer { forwarding.claim?.release() }
         let part = (number: running.number(), base: context.fetchBase)
         let end: @Sendable () -> Void = { [inFlight, running] in

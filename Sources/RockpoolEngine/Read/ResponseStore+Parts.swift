@@ -8,7 +8,7 @@ extension ResponseStore {
     /// Combines the stored beginning and a 206 with the rest into the whole, and starts to store it; nil if they do not fit together or the
     /// store has no space. The rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
     func completed(
-        _ entry: CacheEntry?, by received: OriginReply, sentAt: Timestamp, for context: RequestContext,
+        _ entry: CacheEntry?, by received: OriginReply, sentAt: Moment, for context: RequestContext,
         onEnd end: @escaping @Sendable () -> Void
     ) async -> FetchedResponse? {
         guard received.head.status == 206, let entry, let category = active.category(named: entry.response.category),
@@ -28,8 +28,8 @@ extension ResponseStore {
 
     /// Returns the combined response and the length of the stored beginning; nil if the two belong to different representations, or if the
     /// rest does not range from the last stored byte to the end.
-    private func whole(_ stored: StoredResponse, with head: ResponseHead, sentAt: Timestamp) -> (StoredResponse, Int64)? {
-        guard let combined = PartialResponse.combined(stored, with: head, requestTime: sentAt, responseTime: now()),
+    private func whole(_ stored: StoredResponse, with head: ResponseHead, sentAt: Moment) -> (StoredResponse, Int64)? {
+        guard let combined = PartialResponse.combined(stored, with: head, sent: sentAt, responseTime: now()),
             combined.response.part == nil, combined.pieces.count == 2, case .stored(let held) = combined.pieces[0],
             case .received(let rest) = combined.pieces[1], rest.lowerBound == 1
         else { return nil }

@@ -26,7 +26,7 @@ struct ResponseStore: Sendable {
     ///   - found: The stored entries that the request may read.
     ///   - end: Called when storing has finished or failed; not called if the response is not stored at all.
     func store(
-        _ received: OriginReply, sentAt: Timestamp, among found: [CacheEntry], for context: inout RequestContext,
+        _ received: OriginReply, sentAt: Moment, among found: [CacheEntry], for context: inout RequestContext,
         onEnd end: @escaping @Sendable () -> Void
     ) async -> FetchedResponse {
         let (receivedAt, head, stored) = (now(), received.head, found.map(\.response))
@@ -142,7 +142,7 @@ struct ResponseStore: Sendable {
     }
 
     func response(
-        with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Timestamp, receivedAt: Timestamp,
+        with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Moment, receivedAt: Timestamp,
         for context: RequestContext, beside stored: [StoredResponse] = []
     ) -> StoredResponse {
         let head = ImpliedVary.completed(
@@ -150,8 +150,8 @@ struct ResponseStore: Sendable {
             isPrivate: CacheControl.governing(in: head.fields).directives.isPrivate == .all)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
-            requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
-            responseTime: receivedAt, bodyLength: 0, category: category.name,
+            requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt.at,
+            asked: sentAt.tick, responseTime: receivedAt, bodyLength: 0, category: category.name,
             assignedTTL: plan.assignedTTL(named: context.plan.assignedTTL))
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous

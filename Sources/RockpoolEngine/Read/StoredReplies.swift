@@ -24,7 +24,7 @@ struct StoredReplies: Sendable {
         let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
         guard case (let head, let body)? = content else { return nil }
         cache.use(entry)
-        context.trace.fetchedAt = entry.response.includesWritesUntil
+        context.trace.includes = entry.response.includesWritesUntil
         context.trace.cacheStatus = status ?? .hit(freshness)
         var reply = Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
         // Every anonymous copy is fetched anew where that is possible.

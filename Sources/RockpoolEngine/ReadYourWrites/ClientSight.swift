@@ -8,7 +8,7 @@ import Synchronization
 /// The `Sight` of one server.
 final class ClientSight: Sendable {
     private let state = Mutex(Sight())
-    private let moments = Atomic<UInt64>(0)
+    private let ticks: Ticks
     /// `Sight.changes`.
     private let changes = Atomic<UInt64>(0)
     /// Nil if nothing is kept over a restart.
@@ -16,12 +16,12 @@ final class ClientSight: Sendable {
     private let now: @Sendable () -> Timestamp
 
     /// - Parameter directory: where the notes are kept over a restart; nil for nowhere.
-    init(directory: String?, now: @escaping @Sendable () -> Timestamp) {
-        (log, self.now) = (directory.map { SightLog(in: $0) }, now)
+    init(directory: String?, ticks: Ticks, now: @escaping @Sendable () -> Timestamp) {
+        (log, self.ticks, self.now) = (directory.map { SightLog(in: $0) }, ticks, now)
     }
 
     /// Counts a moment: those of later calls are greater.
-    func moment() -> UInt64 { moments.wrappingAdd(1, ordering: .relaxed).newValue }
+    func moment() -> UInt64 { UInt64(clamping: ticks.next().number) }
 
     /// Notes what a hot reply shows. Where nothing has changed since it was noted last for the same program, that costs a comparison.
     func note(_ showing: Showing, at url: String, to program: Viewer.Program?) {
@@ -82,7 +82,6 @@ final class ClientSight: Sendable {
         guard let log else { return }
         state.withLock { sight in
             for record in log.read() { sight.note(record) }
-            moments.store(sight.last, ordering: .relaxed)
             changes.store(sight.changes, ordering: .releasing)
             log.begin(with: sight.records)
         }
@@ -116,11 +115,11 @@ extension ClientSight {
     /// Notes what a reply shows. The content of an item is noted as it passes, if it is not at hand.
     /// - Parameter asked: the moment when the client asked.
     func note(_ reply: inout Reply, to context: RequestContext, asked: UInt64, from cache: CacheStore) async {
-        let (head, fetchedAt, url, viewer) = (reply.head, context.trace.fetchedAt, context.request.url, context.viewer)
+        let (head, includes, url, viewer) = (reply.head, context.trace.includes, context.request.url, context.viewer)
         let isItem = context.plan.showsItem && head.status == 200 && MediaType.isJSON(head.fields)
         let source: ShownState.Source = context.trace.cacheStatus?.hit == true ? .cache : .upstream
         let state = { @Sendable [now] (content: [UInt8]?) in
-            ShownState(head, content: content, fetchedAt: fetchedAt, source: source, shownAt: now())
+            ShownState(head, content: content, includes: includes, source: source, shownAt: now())
         }
         var content: [UInt8]?
         switch reply.body {

@@ -10,7 +10,8 @@ extension FileReads {
     private struct KnownListing {
         var document: Multistatus
         var reply: Reply?
-        var fetchedAt: Timestamp?
+        /// Own writes that have ended by then are part of it.
+        var includes: Tick?
     }
 
     /// Answers a PROPFIND or a REPORT that is cached by its body; nil for any other request.
@@ -27,7 +28,7 @@ extension FileReads {
         var source = asked.collection
         switch open.state(of: asked.collection) {
         case .absent where asked.named == nil: return missing(context)
-        case .content, .absent: base.fetchedAt = ownWrites.now()
+        case .content, .absent: base.includes = ownWrites.cache.ticks.next()
         case let state:
             if case .server(let path, _) = state, path != asked.collection {
                 inner = context.at(path.target + (context.request.path.hasSuffix("/") ? "/" : ""))
@@ -46,13 +47,13 @@ extension FileReads {
             if let known = await listing(&reply, isItsOwn: isItsOwn, for: inner, asked: asked, open: open) {
                 base = known
             } else {
-                let all = overlay.fold(upstream: upstream, principal: principal, deliveredSince: .distantPast)
+                let all = overlay.fold(upstream: upstream, principal: principal, deliveredSince: .first)
                 if case .server(asked.collection, _) = all.state(of: asked.collection) {
                     return !isItsOwn && all.isWithinNew(asked.collection) ? missing(context) : reply
                 }
             }
         }
-        let fold = overlay.fold(upstream: upstream, principal: principal, deliveredSince: base.fetchedAt ?? .distantPast)
+        let fold = overlay.fold(upstream: upstream, principal: principal, deliveredSince: base.includes ?? .first)
         if case .absent = fold.state(of: asked.collection), asked.named == nil { return missing(context) }
         let changed = await elements(base.document, from: source, asked: asked, fold: fold, for: context)
         if changed == nil, let reply = base.reply { return reply }
@@ -78,18 +79,18 @@ extension FileReads {
         _ reply: inout Reply, isItsOwn: Bool, for context: RequestContext, asked: PropertyRequest, open: FileFold
     ) async -> KnownListing? {
         if isItsOwn, reply.head.status == 404 {
-            return KnownListing(document: Multistatus.empty, reply: reply, fetchedAt: context.trace.fetchedAt)
+            return KnownListing(document: Multistatus.empty, reply: reply, includes: context.trace.includes)
         }
         if isItsOwn {
             guard !reply.head.fields.contains(.contentEncoding), let bytes = await ownWrites.bytes(of: &reply),
                 let document = Multistatus(Array(bytes.readableBytesView))
             else { return nil }
-            return KnownListing(document: document, reply: reply, fetchedAt: context.trace.fetchedAt)
+            return KnownListing(document: document, reply: reply, includes: context.trace.includes)
         }
         if let named = asked.named {
             // A multiget of files that are all known here needs no server. Each is known with the writes that were delivered.
             let files = await knownFiles(named, asked: asked, open: open, for: context)
-            return files.map { KnownListing(document: $0, fetchedAt: ownWrites.now()) }
+            return files.map { KnownListing(document: $0, includes: ownWrites.cache.ticks.next()) }
         }
         guard context.request.method.rawValue == "PROPFIND", asked.depth != .all else { return nil }
         return await storedListing(around: FilePath(context.request.target), asked: asked, for: context)
@@ -104,7 +105,7 @@ extension FileReads {
                 // The listing above shows nothing of the members of a collection.
                 guard isOwn || asked.depth == .itself || shown.allSatisfy({ !$0.isCollection }) else { return nil }
                 let elements = document.with(shown.map { Array(document.body[$0.element]) })
-                return Multistatus(elements).map { KnownListing(document: $0, fetchedAt: known.fetchedAt) }
+                return Multistatus(elements).map { KnownListing(document: $0, includes: known.includes) }
             }
         }
         return nil
@@ -116,7 +117,7 @@ extension FileReads {
         inner.plan.strategy = .cacheOnly
         var reply = await ownWrites.reads.readServerState(&inner)
         guard inner.trace.verdict != .failed, reply.head.status == 207, let bytes = await ownWrites.bytes(of: &reply) else { return nil }
-        return Multistatus(Array(bytes.readableBytesView)).map { KnownListing(document: $0, fetchedAt: inner.trace.fetchedAt) }
+        return Multistatus(Array(bytes.readableBytesView)).map { KnownListing(document: $0, includes: inner.trace.includes) }
     }
 
     /// The elements of a listing with the client's writes.

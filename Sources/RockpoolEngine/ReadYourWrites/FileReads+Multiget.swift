@@ -11,10 +11,10 @@ extension FileReads {
     /// The most stored answers of a collection that are searched for a file.
     private static let answerLimit = 16
 
-    /// The element of a file, as of the time it was fetched.
+    /// The element of a file, and when it was asked for.
     private struct KnownFile {
         var element: [UInt8]
-        var fetchedAt: Timestamp
+        var asked: Tick
     }
 
     /// Returns a document of the named files that the server has, from the copies of their reads and from earlier multigets; nil if one of
@@ -28,7 +28,7 @@ extension FileReads {
         for path in asOfServer {
             guard !Task.isCancelled else { return nil }
             let known = [await fetched(path, asked: asked, for: context), Self.element(of: path, in: answers, asked: asked)]
-            guard let newest = known.compactMap(\.self).max(by: { $0.fetchedAt < $1.fetchedAt }), newest.element.count <= room else {
+            guard let newest = known.compactMap(\.self).max(by: { $0.asked < $1.asked }), newest.element.count <= room else {
                 return nil
             }
             room -= newest.element.count
@@ -47,38 +47,37 @@ extension FileReads {
             let bytes = await ownWrites.bytes(of: &reply)
         else { return nil }
         let fields = reply.head.fields
-        let fetchedAt = read.trace.fetchedAt ?? ownWrites.now()
         write.contentType = fields[.contentType]
         write.length = Int64(bytes.readableBytes)
-        write.at = fields[.lastModified].flatMap { HTTPDate.parse($0, now: fetchedAt) } ?? fetchedAt
+        write.at = fields[.lastModified].flatMap { HTTPDate.parse($0, now: ownWrites.now()) } ?? ownWrites.now()
         let element = asked.response(
             for: path, write, isCollection: false, etag: fields[.eTag], content: asked.readsContents ? Array(bytes.readableBytesView) : nil)
-        return KnownFile(element: element, fetchedAt: fetchedAt)
+        return KnownFile(element: element, asked: read.trace.includes ?? ownWrites.cache.ticks.next())
     }
 
     /// Returns the stored answers to reports of the collection, the newest first.
-    private func storedAnswers(for context: RequestContext) async -> [(document: Multistatus, fetchedAt: Timestamp)] {
+    private func storedAnswers(for context: RequestContext) async -> [(document: Multistatus, asked: Tick)] {
         let readable = StoragePartition.readable(by: context.identity.partition)
-        var answers: [(document: Multistatus, fetchedAt: Timestamp)] = []
+        var answers: [(document: Multistatus, asked: Tick)] = []
         for target in FilePath(context.request.target).targets {
             let url = context.request.origin.url + target
             for copy in (try? await ownWrites.cache.copies(ofPath: url, in: readable, limit: Self.answerLimit)) ?? []
             where copy.key.method == "REPORT" && copy.response.head.status == 207 {
                 guard let bytes = try? await ownWrites.reads.lookup.content(of: copy, limit: Int.mib(1)), let document = Multistatus(bytes)
                 else { continue }
-                answers.append((document, copy.response.responseTime))
+                answers.append((document, copy.response.asked))
             }
         }
-        return answers.sorted { $0.fetchedAt > $1.fetchedAt }
+        return answers.sorted { $0.asked > $1.asked }
     }
 
     private static func element(
-        of path: FilePath, in answers: [(document: Multistatus, fetchedAt: Timestamp)], asked: PropertyRequest
+        of path: FilePath, in answers: [(document: Multistatus, asked: Tick)], asked: PropertyRequest
     ) -> KnownFile? {
-        for (document, fetchedAt) in answers {
+        for (document, askedAt) in answers {
             guard let response = document.response(at: path) else { continue }
             let element = document.exported(response, at: path)
-            if asked.isAnswered(by: element) { return KnownFile(element: element, fetchedAt: fetchedAt) }
+            if asked.isAnswered(by: element) { return KnownFile(element: element, asked: askedAt) }
         }
         return nil
     }

@@ -16,7 +16,7 @@ extension FileReads {
             let bytes = await ownWrites.bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))
         else { return marked(reply, for: context) }
         let fold = overlay.fold(
-            upstream: upstream, principal: context.identity.principal, deliveredSince: context.trace.fetchedAt ?? .distantPast)
+            upstream: upstream, principal: context.identity.principal, deliveredSince: context.trace.includes ?? .first)
         let folded = list.folded(with: fold, etag: \.tag)
         if !folded.isClear { reply = reply.dirty }
         guard let body = folded.body else { return reply }

@@ -24,7 +24,8 @@ struct FileReads: Sendable {
         if let listing = await readListing(&context) {
             if listing.head.status == 404, let upstream = context.plan.upstream?.name {
                 overlay.noteMissing(
-                    FilePath(context.request.target), upstream: upstream, principal: context.identity.principal, at: ownWrites.now())
+                    FilePath(context.request.target), upstream: upstream, principal: context.identity.principal,
+                    at: ownWrites.cache.moment())
             }
             return listing
         }
@@ -61,8 +62,8 @@ extension FileReads {
         guard case .server(view.path, _) = state else { return await reply(state, in: view, orElse: nil, for: &context) }
         let reply = await ownWrites.reads.readServerState(&context)
         let isItsOwn = context.trace.verdict != .failed
-        let fetchedAt = (isItsOwn ? context.trace.fetchedAt : nil) ?? .distantPast
-        let late = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: fetchedAt).state(of: view.path)
+        let includes = (isItsOwn ? context.trace.includes : nil) ?? .first
+        let late = overlay.fold(upstream: view.upstream, principal: view.principal, deliveredSince: includes).state(of: view.path)
         if case .server(view.path, _) = late { return marked(reply, for: context) }
         return await self.reply(late, in: view, orElse: reply, for: &context)
     }
@@ -88,7 +89,7 @@ extension FileReads {
             var inner = context.at(path.target)
             var reply = await ownWrites.reads.readServerState(&inner)
             // What the path shows since the move is another file.
-            let isBefore = inner.trace.fetchedAt.map { fetched in cause.map { !$0.isDelivered || fetched <= $0.at } ?? true } ?? false
+            let isBefore = inner.trace.includes.map { includes in cause.map { $0.ended.map { includes <= $0 } ?? true } ?? true } ?? false
             guard isBefore, inner.trace.verdict != .failed || other == nil else { break }
             // The upstream has carried out the move already, before its answer is known here.
             if reply.head.status == 404, inner.trace.verdict != .failed { break }

@@ -28,7 +28,7 @@ final class FoldedReads: Sendable {
     struct Base: Equatable, Sendable {
         let bytes: ByteBuffer?
         /// The time until which it includes writes.
-        let includesUntil: Timestamp?
+        let includesUntil: Tick?
     }
 
     /// A representation with writes folded in.

@@ -26,7 +26,7 @@ struct ListedItems: Sendable {
         if stored.isDirty { head.fields[.rockpoolDirty] = "1" }
         var trace = trace
         trace.verdict = .stale
-        trace.fetchedAt = found.at
+        trace.includes = found.at
         trace.cacheStatus = CacheStatus(hit: true, ttl: min(freshness.remaining.seconds, -1), detail: Reuse.StaleReason.offline.detail)
         cache.use(found.list)
         let body = ByteBuffer(bytes: resource.body(of: found.element).serialized())
@@ -39,14 +39,14 @@ struct ListedItems: Sendable {
     ///   - isServed: True if the element is served: then the list must be within its offline window, and its variant must suit the
     ///     request. Otherwise the list must be a state that the client may have seen last.
     func item(
-        in view: OverlayScope, for context: RequestContext, after moment: Timestamp? = nil, isServed: Bool = false
+        in view: OverlayScope, for context: RequestContext, after moment: Tick? = nil, isServed: Bool = false
     ) async -> ListedItem? {
         guard let entity = context.plan.entity, let path = entity.collection else { return nil }
         let readable = StoragePartition.readable(by: context.identity.partition)
         var newest: ListedItem?
         for url in [path, path + "/"].map({ context.request.origin.url + $0 }) {
             let lists = (try? await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)) ?? []
-            for list in lists where list.response.includesWritesUntil > newest?.at ?? moment ?? .distantPast {
+            for list in lists where list.response.includesWritesUntil > newest?.at ?? moment ?? .first {
                 guard list.response.head.status == 200, isServed ? mayServe(list, to: context) : list.response.isKnownState,
                     let bytes = try? await lookup.content(of: list, limit: OwnWriteEffects.representationLimit),
                     let body = try? JSONValue.parse(bytes), let element = view.resource.element(entity.id ?? "", in: body)

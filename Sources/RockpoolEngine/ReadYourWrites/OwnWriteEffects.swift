@@ -40,8 +40,8 @@ final class OwnWriteEffects: Sendable {
     /// Works an answered write into the copies of its writer. Failures are logged: then the copies count as older than the write.
     /// - Parameters:
     ///   - viewer: the writer.
-    ///   - sentAt: the time the write was sent.
-    func note(_ write: AnsweredWrite, by viewer: Viewer, sentAt: Timestamp) async {
+    ///   - sentAt: when the write was sent.
+    func note(_ write: AnsweredWrite, by viewer: Viewer, sentAt: Moment) async {
         var write = write
         let partition = viewer.partition.isEmpty ? nil : viewer.partition
         let plan = active.routes.plan(for: write.request)
@@ -76,15 +76,15 @@ final class OwnWriteEffects: Sendable {
     }
 
     /// True if no copy of the item that a write changed is newer than its answer: then the lists may lack its effect, too.
-    /// - Parameter answeredAt: the time of the answer.
-    func lacks(_ write: AnsweredWrite, partition: String?, answeredAt: Timestamp) async -> Bool {
+    /// - Parameter endedAt: the end of the write.
+    func lacks(_ write: AnsweredWrite, partition: String?, endedAt: Tick) async -> Bool {
         var write = write
         write.entity = active.routes.plan(for: write.request).entity
         let readable = StoragePartition.readable(by: partition)
         for url in OwnWritePlaces(write).items {
             let copies = (try? await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)) ?? []
-            let newest = copies.map { max($0.response.requestTime, $0.response.ownWrite?.at ?? .distantPast) }.max()
-            if let newest, newest >= answeredAt { return false }
+            let newest = copies.map { max($0.response.asked, $0.response.ownWrite?.at ?? .first) }.max()
+            if let newest, newest >= endedAt { return false }
         }
         return true
     }
@@ -108,8 +108,8 @@ final class OwnWriteEffects: Sendable {
             members += try await cache.urls(prefix: tree, in: .own(first.partition)) + cache.urls(prefix: tree, in: .shared)
         }
         let places = effects.flatMap { $0.places.items + $0.places.lists + $0.places.others }
-        try await cache.markOwnWrite(urls: Array(OrderedSet(places + members)), partitions: readable, at: now())
-        try await cache.markNearOwnWrite(urls: first.places.near(in: active.routes), partitions: readable, at: now())
+        try await cache.markOwnWrite(urls: Array(OrderedSet(places + members)), partitions: readable, at: cache.ticks.next())
+        try await cache.markNearOwnWrite(urls: first.places.near(in: active.routes), partitions: readable, at: cache.ticks.next())
         guard first.write.outcome != .partial, first.plan.policy == .offlineFirst, first.plan.store != .never else { return }
         guard let resource = first.write.entity?.resource else {
             return try await replaceUndeclared(first.write, copies: items[first.write.request.url] ?? [], by: first.writer)
@@ -126,7 +126,7 @@ final class OwnWriteEffects: Sendable {
         let plan: RoutePlan
         let places: OwnWritePlaces
         let partition: String?
-        let sentAt: Timestamp
+        let sentAt: Moment
 
         var writer: Writer { Writer(partition: .own(partition), sentAt: sentAt, selecting: selecting) }
 
@@ -144,7 +144,7 @@ final class OwnWriteEffects: Sendable {
 
     private struct Writer {
         var partition: StoragePartition
-        var sentAt: Timestamp
+        var sentAt: Moment
         let selecting: HTTPFields
     }
 
@@ -241,7 +241,7 @@ final class OwnWriteEffects: Sendable {
         var response = list.response
         response.head.fields = response.head.fields.ofComputedBody
         response.head.fields.countItems(growth)
-        response.ownWrite = OwnWriteMark(at: now(), isIncluded: isIncluded)
+        response.ownWrite = OwnWriteMark(at: cache.ticks.next(), isIncluded: isIncluded)
         response.isInvalidated = true
         try await put(value.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
     }
@@ -309,10 +309,9 @@ final class OwnWriteEffects: Sendable {
         var response = StoredResponse(
             head: ImpliedVary.varying(ResponseHead(status: 200, fields: fields), by: writer.selecting.map(\.name)),
             requestFields: copy?.response.requestFields ?? writer.selecting,
-            requestTime: writer.sentAt, responseTime: now(), category: category(of: copy, write.request),
+            requestTime: writer.sentAt.at, asked: writer.sentAt.tick, responseTime: now(), category: category(of: copy, write.request),
             assignedTTL: copy?.response.assignedTTL)
-        // What was read after the write is not folded into again, although both may fall into one millisecond.
-        response.ownWrite = OwnWriteMark(at: write.evidence == .read ? now() + .milliseconds(1) : now(), isIncluded: true)
+        response.ownWrite = OwnWriteMark(at: cache.ticks.next(), isIncluded: true)
         response.isInvalidated = true
         let key = copy.map { CacheKey($0.key, in: writer.partition) }
         try await put(
@@ -330,9 +329,9 @@ final class OwnWriteEffects: Sendable {
         fields[.date] = HTTPDate.format(now())
         var response = StoredResponse(
             head: ImpliedVary.varying(ResponseHead(status: 404, fields: fields), by: writer.selecting.map(\.name)),
-            requestFields: writer.selecting, requestTime: writer.sentAt, responseTime: now(),
+            requestFields: writer.selecting, requestTime: writer.sentAt.at, asked: writer.sentAt.tick, responseTime: now(),
             category: category(of: nil, request))
-        response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
+        response.ownWrite = OwnWriteMark(at: cache.ticks.next(), isIncluded: true)
         response.isInvalidated = true
         try await put(
             Array(body.readableBytesView), key: reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),

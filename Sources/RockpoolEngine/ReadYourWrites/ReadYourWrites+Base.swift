@@ -14,14 +14,14 @@ extension ReadYourWrites {
         guard let view = place(of: context), view.entityID != nil else {
             guard operation.takesBase, context.plan.entity?.resource == nil else { return }
             if case .shown(let seen) = ground(ofUndeclared: context) {
-                (operation.baseETag, operation.baseFetchedAt) = (seen.condition, seen.fetchedAt ?? now())
+                (operation.baseETag, operation.baseIncludes) = (seen.condition, seen.includes ?? cache.ticks.next())
                 operation.baseSeen = seen.seen
             }
             return
         }
         let state = await knownState(in: view, for: context, replacement: operation.replacement)
         if operation.takesBase, let seenAt = state.seenAt {
-            operation.baseFetchedAt = seenAt
+            operation.baseIncludes = seenAt
             operation.baseETag = state.etag
         }
         operation.baseSeen = state.seen
@@ -64,8 +64,8 @@ extension ReadYourWrites {
         var body: [UInt8]?
         var contentType: String?
         var etag: String?
-        /// Nil when nothing is known.
-        var seenAt: Timestamp?
+        /// Own writes that have ended by then are part of it; nil when nothing is known.
+        var seenAt: Tick?
         /// True if it is known from a list only, which may lack members.
         var isListed = false
         /// When and from where its client got it, where that is known.
@@ -74,13 +74,13 @@ extension ReadYourWrites {
         /// Notes the client's writes that were delivered since: a crash may have kept their effects from the copy. After an action nothing
         /// is known; after another write the version is that of its answer.
         mutating func note(_ delivered: [QueuedWrite], isAction: (RequestHead) -> Bool) {
-            let ended = { (write: QueuedWrite) in (write.endedAt ?? .distantPast, write.sequence) }
+            let ended = { (write: QueuedWrite) in (write.ended ?? .first, write.sequence) }
             for write in delivered.sorted(by: { ended($0) < ended($1) }) {
                 if !isAction(write.request) {
                     etag = EntityTag.condition(in: write.result?.head.fields[.eTag])
-                } else if let endedAt = write.endedAt, endedAt > seenAt ?? .distantPast {
+                } else if let ended = write.ended, ended > seenAt ?? .first {
                     // A copy of the same moment includes the action's answer.
-                    self = KnownState(seenAt: endedAt)
+                    self = KnownState(seenAt: ended)
                 }
             }
         }
@@ -89,9 +89,9 @@ extension ReadYourWrites {
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
     private func knownState(in view: OverlayScope, for context: RequestContext, replacement: JSONValue?) async -> KnownState {
         var (copy, changedAt) = await storedStates(for: context)
-        if copy == nil { changedAt = max(changedAt ?? .distantPast, cache.ownWrite(to: context.request.url) ?? .distantPast) }
-        var state = KnownState(seenAt: max(copy?.response.includesWritesUntil ?? .distantPast, changedAt ?? .distantPast))
-        if state.seenAt == .distantPast { state.seenAt = nil }
+        if copy == nil { changedAt = max(changedAt ?? .first, cache.ownWrite(to: context.request.url) ?? .first) }
+        var state = KnownState(seenAt: max(copy?.response.includesWritesUntil ?? .first, changedAt ?? .first))
+        if state.seenAt == .first { state.seenAt = nil }
         if let copy, copy.response.includesWritesUntil == state.seenAt {
             state.body = try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
             state.contentType = copy.response.head.fields[.contentType]
@@ -109,7 +109,7 @@ extension ReadYourWrites {
         let reach = sight.reach(of: context.request.url, for: context.viewer)
         let late = overlay.writes(
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal,
-            fetchedAt: state.seenAt
+            includes: state.seenAt
         ).filter { $0.deliveredAt != nil && $0.entityID != nil }
         if !late.isEmpty, let operations = try? await data.operations(sequences: late.map(\.sequence)) {
             state.note(operations.filter { reach?.contains($0.sequence, by: $0.viewer) ?? true }) {
@@ -120,14 +120,15 @@ extension ReadYourWrites {
         switch sight.ground(of: context.request.url, for: context.viewer, replacement: replacement) {
         case .shown(let seen):
             // A list that was read later has shown the item, too.
-            if state.isListed, let listedAt = state.seenAt, listedAt > seen.fetchedAt ?? .distantFuture { break }
+            if state.isListed, let listedAt = state.seenAt, listedAt > seen.includes ?? .last { break }
             if let condition = seen.condition, condition == state.etag { break }
             guard seen.condition != nil || seen.content != nil else { break }
             state = KnownState(
-                body: seen.content, contentType: seen.contentType, etag: seen.condition, seenAt: seen.fetchedAt ?? state.seenAt ?? now(),
+                body: seen.content, contentType: seen.contentType, etag: seen.condition,
+                seenAt: seen.includes ?? state.seenAt ?? cache.ticks.next(),
                 seen: seen.seen)
         case .written(let version?) where version != state.etag && view.resource.version == "etag":
-            state = KnownState(etag: version, seenAt: state.seenAt ?? now())
+            state = KnownState(etag: version, seenAt: state.seenAt ?? cache.ticks.next())
         case .written, .unknown: break
         }
         return state
@@ -138,7 +139,7 @@ extension ReadYourWrites {
 
     /// Returns the newest copy of the target that its client may have seen last, and when an own write with an unknown effect has changed
     /// the target.
-    private func storedStates(for context: RequestContext) async -> (copy: CacheEntry?, changedAt: Timestamp?) {
+    private func storedStates(for context: RequestContext) async -> (copy: CacheEntry?, changedAt: Tick?) {
         var read = context
         read.exchange.request.method = .get
         read.exchange.request = read.exchange.request.unconditional
@@ -152,7 +153,7 @@ extension ReadYourWrites {
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(in view: OverlayScope, state: KnownState, before operation: QueuedWriteDraft) async -> Conflict.Side? {
-        guard var writes = try? await foldedWrites(in: view, fetchedAt: state.seenAt, within: operation.reach) else { return nil }
+        guard var writes = try? await foldedWrites(in: view, includes: state.seenAt, within: operation.reach) else { return nil }
         // The state after an action is unknown to its client, who has seen the one before.
         writes.removeAll { $0.action != nil }
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.

@@ -34,8 +34,8 @@ extension ReadYourWrites {
         let latest = copies.max { $0.response.includesWritesUntil < $1.response.includesWritesUntil }
         let absence = entries.filter(\.response.isOwnAbsence).map(\.response.includesWritesUntil).max()
         let listed = latest == nil && absence == nil ? await lists.item(in: view, for: context) : nil
-        let fetchedAt = latest?.response.includesWritesUntil ?? absence ?? listed?.at
-        guard let writes = try? await foldedWrites(in: view, fetchedAt: fetchedAt) else { return nil }
+        let includes = latest?.response.includesWritesUntil ?? absence ?? listed?.at
+        guard let writes = try? await foldedWrites(in: view, includes: includes) else { return nil }
         var value = listed.map { view.resource.body(of: $0.element) }
         if !writes.isEmpty, let latest, let bytes = try? await reads.lookup.content(of: latest, limit: Int(OutboundWrites.baseLimit)) {
             value = try? JSONValue.parse(bytes)

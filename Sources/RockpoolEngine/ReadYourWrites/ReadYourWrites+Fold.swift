@@ -108,19 +108,19 @@ extension ReadYourWrites {
             // A response with another status, such as 401 or 500, is served unchanged: queued writes do not alter it.
             let isItsOwn = context.trace.verdict != .failed
             if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return context.conditional(reply) }
-            let known = isItsOwn ? context.trace.fetchedAt : nil
+            let known = isItsOwn ? context.trace.includes : nil
             if isItsOwn, view.entityID == nil, reply.head.status == 200 {
                 let under = (key: view.key(for: context), base: FoldedReads.Base(bytes: await bytes(of: &reply), includesUntil: known))
                 if let again = folded.find(under.key, at: version, over: under.base) { return shown(again, over: reply, for: context) }
                 kept = under
             }
-            if isItsOwn, pendingWrites(in: view, fetchedAt: known).isEmpty { return context.conditional(reply) }
-            base = await serverState(from: &reply, fetchedAt: known)
+            if isItsOwn, pendingWrites(in: view, includes: known).isEmpty { return context.conditional(reply) }
+            base = await serverState(from: &reply, includes: known)
             base.reply = reply
             if isItsOwn, reply.head.status == 200, base.value == nil { return context.conditional(dirty(reply)) }
         }
-        let fetchedAt = base.value == nil ? base.absentSince : context.trace.fetchedAt
-        guard let writes = try? await foldedWrites(in: view, fetchedAt: fetchedAt) else {
+        let includes = base.value == nil ? base.absentSince : context.trace.includes
+        guard let writes = try? await foldedWrites(in: view, includes: includes) else {
             return base.reply == nil
                 ? Reply(Problem(.busy, detail: "the outbox cannot be read, and with it what this client has written"), context.trace)
                 : unfolded(base, for: context)
@@ -162,7 +162,7 @@ extension ReadYourWrites {
         if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
         let listed = entry == nil ? await lists.item(in: view, for: context) : nil
         if let listed { value = view.resource.body(of: listed.element) }
-        guard let writes = try? await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil ?? listed?.at) else {
+        guard let writes = try? await foldedWrites(in: view, includes: entry?.response.includesWritesUntil ?? listed?.at) else {
             return (nil, true)
         }
         return switch ItemFold.fold(value, with: writes, resource: view.resource) {
@@ -181,15 +181,15 @@ extension ReadYourWrites {
         /// The unchanged reply, served when no write is folded in.
         var reply: Reply?
         /// When the request was sent that the server answered with 404 or 410; nil without such a response.
-        var absentSince: Timestamp?
+        var absentSince: Tick?
         /// The media type of a representation that is made here; nil for that of the reply.
         var type: String?
     }
 
-    private func serverState(from reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
+    private func serverState(from reply: inout Reply, includes: Tick?) async -> ServerState {
         var state = ServerState()
-        let isFromUpstream = fetchedAt != nil
-        if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
+        let isFromUpstream = includes != nil
+        if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = includes }
         guard reply.isWholeJSON else { return state }
         guard let bytes = await bytes(of: &reply)?.decoded(of: reply.head, upTo: Self.foldLimit) else { return state }
         state.value = try? JSONValue.parse(Array(bytes.readableBytesView))
@@ -227,9 +227,9 @@ extension ReadYourWrites {
         }
     }
 
-    private func pendingWrites(in view: OverlayScope, fetchedAt: Timestamp?) -> [WriteOverlay.Write] {
+    private func pendingWrites(in view: OverlayScope, includes: Tick?) -> [WriteOverlay.Write] {
         overlay.writes(
-            upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
+            upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, includes: includes)
     }
 
     /// Marks a reply with an unreadable body (of an unknown coding, too large, not JSON). The reply is served without the writes.
@@ -242,11 +242,11 @@ extension ReadYourWrites {
 
     /// Returns the writes that a copy lacks, as they are folded into it.
     /// - Parameters:
-    ///   - fetchedAt: when the copy was asked for; nil without a copy.
+    ///   - includes: writes that have ended by then are part of the copy; nil without a copy.
     ///   - reach: the writes that count; nil for all.
     /// - Throws: if the outbox cannot be read: then nothing is known of them.
-    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?, within reach: Reach? = nil) async throws -> [FoldedWrite] {
-        let writes = pendingWrites(in: view, fetchedAt: fetchedAt)
+    func foldedWrites(in view: OverlayScope, includes: Tick?, within reach: Reach? = nil) async throws -> [FoldedWrite] {
+        let writes = pendingWrites(in: view, includes: includes)
         guard !writes.isEmpty else { return [] }
         let operations = try await data.operations(sequences: writes.map(\.sequence))
         // A create has the content of the writes that were squashed into it, so its tag is that of the last of them.
@@ -260,7 +260,7 @@ extension ReadYourWrites {
             if let list = view.list, let entity, !entity.isItem, canonical(entity.path, of: view.upstream) != list { continue }
             var write = FoldedWrite(operation, action: entity?.action, in: data)
             write.sequence = squashed[operation.sequence] ?? write.sequence
-            if !write.isDelivered, let fetchedAt, let sentAt = operation.firstSentAt, fetchedAt >= sentAt {
+            if !write.isDelivered, let includes, let begun = operation.begun, includes >= begun {
                 write.mayBeShown = true
                 if operation.localID != nil { write.idsBefore = await itemsBefore.ids(for: operation, as: operation.request) }
             }

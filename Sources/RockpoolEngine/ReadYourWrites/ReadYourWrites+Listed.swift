@@ -9,8 +9,8 @@ struct ListedItem: Sendable {
     var element: JSONValue
     /// The list that contains it.
     var list: CacheEntry
-    /// The time until which own writes are part of the list.
-    var at: Timestamp { list.response.includesWritesUntil }
+    /// Own writes that have ended by then are part of the list.
+    var at: Tick { list.response.includesWritesUntil }
 }
 
 extension ReadYourWrites {
@@ -29,10 +29,10 @@ extension ReadYourWrites {
             plan.store != .never, isRow || !request.target.contains("?"), let place = place(of: context), place.entityID != nil,
             case let isMissing = trace.isUnanswered(by: reply.head.status),
             isMissing || !context.isReachable && trace.isOldCopy(reply.head.status),
-            let found = await lists.item(in: place, for: context, after: isMissing ? nil : trace.fetchedAt, isServed: true)
+            let found = await lists.item(in: place, for: context, after: isMissing ? nil : trace.includes, isServed: true)
         else { return nil }
         if !isMissing {
-            guard found.list.response.isKnownState, let shownAt = trace.fetchedAt, found.at > shownAt else { return nil }
+            guard found.list.response.isKnownState, let shownAt = trace.includes, found.at > shownAt else { return nil }
             // A summary does not replace a copy that has more members.
             if reply.head.status == 200 {
                 guard let bytes = await bytes(of: &reply), let body = try? JSONValue.parse(Array(bytes.readableBytesView)),

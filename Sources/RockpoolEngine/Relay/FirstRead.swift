@@ -11,7 +11,7 @@ package final class FirstRead: FetchLead {
     private let key: FetchKey
     /// The epoch of the fetch table before it was known that nothing is stored.
     private let epoch: UInt64
-    let beganAt: Timestamp
+    let beganAt: Moment
     /// Called if the store had no room for the response.
     private let refused: @Sendable () -> Void
     private let sight: ClientSight
@@ -24,7 +24,7 @@ package final class FirstRead: FetchLead {
         (self.sight, asked) = (sight, sight.moment())
         key = context.fetchKey()
         epoch = reads.inFlight.epoch(of: key.base)
-        beganAt = reads.now()
+        beganAt = reads.updates.cache.moment()
     }
 
     /// True if something may be stored that the read could be answered with, or if its URL is presigned: the pipeline knows which signatures
@@ -66,7 +66,8 @@ package final class FirstRead: FetchLead {
     package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
         guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
         else { return false }
-        if context.plan.showsState, let shown = ShownState(head, content: nil, fetchedAt: beganAt, source: .upstream, shownAt: reads.now())
+        if context.plan.showsState,
+            let shown = ShownState(head, content: nil, includes: beganAt.tick, source: .upstream, shownAt: reads.now())
         {
             sight.note(shown, at: context.request.url, to: context.viewer, asked: asked)
         }

@@ -72,7 +72,7 @@ final class ReadRule: Sendable {
 
     /// - Parameter first: the read, if others may wait for its response.
     func relay(
-        of request: FastPathRequest, target: String, in bytes: Span<UInt8>, by identity: Identity, first: FirstRead?, at now: Timestamp
+        of request: FastPathRequest, target: String, in bytes: Span<UInt8>, by identity: Identity, first: FirstRead?, at now: Moment
     ) -> Relay {
         Relay(
             basis: basis, madeAt: first?.beganAt ?? now, bytes: sent(request, target: target, in: bytes),

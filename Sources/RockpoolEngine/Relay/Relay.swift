@@ -7,7 +7,7 @@ package import RockpoolCore
 package struct Relay: Sendable {
     package let basis: RelayBasis
     /// When it was made, at the latest when it is sent.
-    let madeAt: Timestamp
+    let madeAt: Moment
     /// The request in the form of HTTP/1.1.
     package let bytes: ByteBuffer
     /// The patterns of the responses; none before the first one has been learned.
@@ -42,7 +42,9 @@ extension Relay {
     /// - Parameter now: the present time.
     package init(of request: OutboundRequest, now: Timestamp) {
         self.init(
-            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace, gateway: nil), madeAt: now, bytes: request.head.message,
+            basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace, gateway: nil),
+            // The pipeline knows when it has asked.
+            madeAt: Moment(at: now, tick: .first), bytes: request.head.message,
             templates: [],
             identity: Self.nobody, first: nil)
     }

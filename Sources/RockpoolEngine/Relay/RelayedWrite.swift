@@ -23,14 +23,14 @@ package final class RelayedWrite: Sendable {
     package let isRepeatable: Bool
     /// True if the last write like this one was a moment ago.
     package let isFollowing: Bool
-    private let sentAt: Timestamp
+    let sentAt: Moment
 
     /// - Parameter request: as the pipeline works with it.
     init(_ write: ReceivedWrite, of request: RequestHead, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline)
     {
         (self.write, self.request, self.body, self.isFollowing, self.writes) = (write, request, body, isFollowing, writes)
         (self.rule, isRepeatable) = (rule, rule.isRepeatable)
-        sentAt = writes.now()
+        sentAt = writes.cache.moment()
     }
 
     /// The answer is not needed any more.

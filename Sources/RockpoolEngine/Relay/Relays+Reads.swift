@@ -51,7 +51,8 @@ extension Relays {
         let first = FirstRead(context, by: reads, sight: writes.ownWrites.sight) { rule.forget() }
         guard !first.mayBeStored else { return nil }
         let isAlone = !rule.leads || reads.inFlight.isUncollapsible(at: context.fetchBase, now: now())
-        return rule.relay(of: request, target: head.target, in: span, by: identity, first: isAlone ? nil : first, at: now())
+        return rule.relay(
+            of: request, target: head.target, in: span, by: identity, first: isAlone ? nil : first, at: reads.updates.cache.moment())
     }
 
     /// Where the part of the target lies that may be another one in requests of the same shape; nil for none.

@@ -13,7 +13,7 @@ extension ResponseStore {
     }
 
     /// Decides about a response to a read of which nothing is stored; nil if it is not stored, or if that takes more than the response.
-    func copy(of head: ResponseHead, length: Int, sentAt: Timestamp, for context: RequestContext) -> Copy? {
+    func copy(of head: ResponseHead, length: Int, sentAt: Moment, for context: RequestContext) -> Copy? {
         let (receivedAt, plan) = (now(), context.plan)
         // A portal's page is told from the upstream's by a probe after it.
         if portal.declared(plan) != nil, MediaType.isPage(head.fields) { return nil }

@@ -114,7 +114,8 @@ final class WriteRule: Sendable {
         let relayed = RelayedWrite(
             received, of: head, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
-            basis: basis, madeAt: now, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body), templates: templates,
+            basis: basis, madeAt: relayed.sentAt, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body),
+            templates: templates,
             identity: passed.identity, first: nil, write: relayed)
     }
 

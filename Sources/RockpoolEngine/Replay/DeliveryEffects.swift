@@ -12,7 +12,7 @@ struct DeliveryEffects: Sendable {
     /// Works a delivery into the copies, if none shows it.
     /// - Parameter before: called with the answer and the request as it was sent.
     func note(_ operation: QueuedWrite, before: (ResponseHead, RequestHead) async -> Void = { _, _ in }) async {
-        guard let endedAt = operation.endedAt, let bare = try? await outbound.bare(operation) else { return }
+        guard let ended = operation.ended, let endedAt = operation.endedAt, let bare = try? await outbound.bare(operation) else { return }
         var answer = operation.result?.head ?? ResponseHead(status: 204)
         await before(answer, bare.head)
         // A write that was found at the upstream has no answer; that of a create names the created item.
@@ -22,14 +22,15 @@ struct DeliveryEffects: Sendable {
         }
         let write = AnsweredWrite(
             request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
-        guard await effects.lacks(write, partition: operation.principal, answeredAt: endedAt) else { return }
-        await effects.note(write, by: operation.writer, sentAt: operation.firstSentAt ?? operation.acceptedAt)
+        guard await effects.lacks(write, partition: operation.principal, endedAt: ended) else { return }
+        await effects.note(
+            write, by: operation.writer, sentAt: Moment(at: operation.firstSentAt ?? endedAt, tick: operation.begun ?? ended))
     }
 }
 
 extension [QueuedWrite] {
     /// The operations in the order in which they ended.
     var byEnd: [QueuedWrite] {
-        sorted { ($0.endedAt ?? .distantPast, $0.sequence) < ($1.endedAt ?? .distantPast, $1.sequence) }
+        sorted { ($0.ended ?? .first, $0.sequence) < ($1.ended ?? .first, $1.sequence) }
     }
 }

@@ -10,7 +10,8 @@ struct LostAnswers: Sendable {
     let outbound: OutboundWrites
     let effects: OwnWriteEffects
     let updates: EntryUpdates
-    let now: @Sendable () -> Timestamp
+    /// Now, by the clock and in the order of ticks.
+    let moment: @Sendable () -> Moment
 
     /// Works a delivered write without an answer into the copies of its principal: the representation that a read has shown since becomes
     /// the copy.
@@ -23,7 +24,7 @@ struct LostAnswers: Sendable {
         write.answer.fields[.location] = mapping?.url
         if changesItem(write) { write.take(shown, of: mapping) }
         await updates.invalidate(after: write.answer, to: bare.head)
-        await effects.note(write, by: operation.writer, sentAt: now())
+        await effects.note(write, by: operation.writer, sentAt: moment())
     }
 
     /// Reads the item that a delivered write has changed, where its answer broke off.

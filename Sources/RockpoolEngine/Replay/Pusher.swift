@@ -115,7 +115,7 @@ final class Pusher: Sendable {
             }
         }
         if leased.isEmpty { return Outcome() }
-        let sentAt = now()
+        let sentAt = data.moment()
         let head = head(of: batch, with: secrets ?? [:])
         let (outcome, body) = await send(head, body: BatchPush.body(of: members, format: format), operations: leased, batch: batch)
         var result = Outcome()
@@ -171,7 +171,7 @@ final class Pusher: Sendable {
     // MARK: recording
 
     private func record(
-        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, body: [UInt8], batch: Batch, sentAt: Timestamp,
+        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, body: [UInt8], batch: Batch, sentAt: Moment,
         result: inout Outcome
     ) async {
         var context = ReplayContext(batch.upstream)

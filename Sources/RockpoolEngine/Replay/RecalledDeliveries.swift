@@ -24,7 +24,7 @@ package struct RecalledDeliveries: Sendable {
             let last = try await data.lastDelivered(within: Self.invalidationSpan)
             for operation in last {
                 if let answer = operation.result?.head {
-                    await updates.invalidate(after: answer, to: operation.request, at: operation.endedAt)
+                    await updates.invalidate(after: answer, to: operation.request, at: operation.ended)
                 }
             }
             let end = last.compactMap(\.endedAt).max() ?? .distantPast

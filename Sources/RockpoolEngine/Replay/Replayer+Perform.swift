@@ -142,7 +142,7 @@ extension Replayer {
         await lostAnswers.complete(&write, of: operation, sending: sending, mapping: mapping)
         let identity = credentials.identity(of: head, rule: upstream.identity)
         await effects.note(
-            write, by: Viewer(partition: identity.partition, program: operation.viewer), sentAt: sending.sentAt ?? now())
+            write, by: Viewer(partition: identity.partition, program: operation.viewer), sentAt: sending.sentAt ?? data.moment())
         if operation.state == .delivered { await notifier.learnReply(write, to: operation) }
         if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
             await identities.end(identity, at: upstream)

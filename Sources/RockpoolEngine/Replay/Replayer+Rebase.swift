@@ -52,7 +52,7 @@ extension Replayer {
         }
         return notifier.overlay.writes(
             upstream: operation.upstream, collection: operation.collection ?? "", entityID: operation.entityID,
-            principal: operation.principal, fetchedAt: nil
+            principal: operation.principal, includes: nil
         ).contains { $0.sequence != operation.sequence }
     }
 

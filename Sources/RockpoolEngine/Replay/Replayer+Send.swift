@@ -39,8 +39,8 @@ extension Replayer {
             return unread(operation, failure: error, outgoing: outgoing)
         }
         if operation.localID != nil { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? now()) }
-        let sentAt = now()
-        let span = traces.begin(operation, sending: &outgoing.head, at: sentAt)
+        let sentAt = data.moment()
+        let span = traces.begin(operation, sending: &outgoing.head, at: sentAt.at)
         let (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
         if let span { traces.end(span, outcome, at: now()) }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)

@@ -85,7 +85,9 @@ package final class Replayer: Service {
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
-    var lostAnswers: LostAnswers { LostAnswers(active: active, outbound: outbound, effects: effects, updates: updates, now: now) }
+    var lostAnswers: LostAnswers {
+        LostAnswers(active: active, outbound: outbound, effects: effects, updates: updates, moment: data.moment)
+    }
 
     var duty: FleetDuty { FleetDuty(data: data, renewal: renewal, active: active) }
 

@@ -13,7 +13,7 @@ struct SentAttempt: Sendable {
     var operation: QueuedWrite?
     /// The body as it was sent, nil if it was not in memory; and when.
     var body: [UInt8]?
-    var sentAt: Timestamp?
+    var sentAt: Moment?
     /// The entity's state before this action; nil for any other write, and where it is not known.
     var before: StateBeforeAction?
     /// The action as it was sent; nil where later writes need not follow it.

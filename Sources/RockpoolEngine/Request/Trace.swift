@@ -45,8 +45,8 @@ package struct Trace: Sendable {
     /// Rockpool's member of `Proxy-Status`, if it made the reply itself or served one in the upstream's place.
     package var proxyStatus: ProxyStatus?
 
-    /// When the request for the served upstream response was sent; nil when the reply contains none.
-    package var fetchedAt: Timestamp?
+    /// Own writes that have ended by then are part of the served response; nil when it is none of the upstream's.
+    package var includes: Tick?
 
     package init(method: String, url: String, startedAt: Timestamp) {
         self.method = method

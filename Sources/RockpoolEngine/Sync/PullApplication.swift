@@ -31,7 +31,7 @@ struct PullApplication {
     let now: @Sendable () -> Timestamp
     let respond: @Sendable (Exchange) async -> Reply
     let scope: PullScope
-    let sentAt: Timestamp
+    let sentAt: Moment
     private var resource: Resource { scope.source.resource }
     private var upstream: Upstream { scope.source.upstream }
 
@@ -122,7 +122,7 @@ struct PullApplication {
         guard let request = try? RequestHead(url: url) else { return [] }
         let found = try await cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
         // An entry fetched after the pull was sent is at least as new as the pull's data.
-        return found.filter { $0.response.requestTime <= sentAt }
+        return found.filter { $0.response.asked <= sentAt.tick }
     }
 
     /// Updates the entries of one item. An item URL with a query is another view of the entity, so it is fetched again.
@@ -200,8 +200,8 @@ struct PullApplication {
             try await writer.append(ByteBuffer(bytes: bytes))
         else { return try await invalidate(entry.key.url, applied: &applied) }
         var response = StoredResponse(
-            head: entry.response.head.revised(at: sentAt), requestFields: entry.response.requestFields, requestTime: sentAt,
-            responseTime: now(), category: category.name, assignedTTL: entry.response.assignedTTL)
+            head: entry.response.head.revised(at: sentAt.at), requestFields: entry.response.requestFields, requestTime: sentAt.at,
+            asked: sentAt.tick, responseTime: now(), category: category.name, assignedTTL: entry.response.assignedTTL)
         response.isInvalidated = entry.key.partition == .anonymous
         _ = try await cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.all(in: response.head.fields))
         applied.written += 1

@@ -14,12 +14,12 @@ struct PulledItems {
     let lookup: EntryLookup
     let now: @Sendable () -> Timestamp
     let scope: PullScope
-    let sentAt: Timestamp
+    let sentAt: Moment
     private(set) var added = 0
 
     init(
         cache: CacheStore, active: ActiveConfiguration, lookup: EntryLookup, now: @escaping @Sendable () -> Timestamp, scope: PullScope,
-        sentAt: Timestamp
+        sentAt: Moment
     ) {
         (self.cache, self.active, self.lookup, self.now, self.scope, self.sentAt) = (cache, active, lookup, now, scope, sentAt)
     }
@@ -34,7 +34,7 @@ struct PulledItems {
     mutating func addAbsence(of id: String) async throws {
         let path = scope.source.resource.path(of: id)
         let reply = Reply(
-            Problem(.notFound, detail: "\(path) was deleted at its upstream"), Trace(method: "GET", url: path, startedAt: sentAt))
+            Problem(.notFound, detail: "\(path) was deleted at its upstream"), Trace(method: "GET", url: path, startedAt: sentAt.at))
         guard case .bytes(let body) = reply.body else { return }
         let type = reply.head.fields[.contentType] ?? "application/problem+json"
         try await store(status: 404, ["Content-Type": type], Array(body.readableBytesView), id: id)
@@ -53,14 +53,14 @@ struct PulledItems {
         let keys = scope.partitions.map { lookup.key(of: request, plan: plan, in: $0) }
         let stored = try await cache.lookup(keys).map(\.response)
         // A copy that was fetched after the pull was sent, or that a later own write has changed, is newer.
-        guard !stored.contains(where: { max($0.requestTime, $0.ownWrite?.at ?? $0.requestTime) > sentAt }) else { return }
+        guard !stored.contains(where: { max($0.asked, $0.ownWrite?.at ?? $0.asked) > sentAt.tick }) else { return }
         if stored.contains(where: { ($0.head.status == 200) != (status == 200) }) {
             _ = try await cache.invalidate(urls: [request.url])
         }
-        var head = ResponseHead(status: status, fields: [.cacheControl: "no-cache", .date: HTTPDate.format(sentAt)])
+        var head = ResponseHead(status: status, fields: [.cacheControl: "no-cache", .date: HTTPDate.format(sentAt.at)])
         for (name, value) in fields { HTTPField.Name(name).map { head.fields[$0] = value } }
         let category = plan.category ?? active.category(named: CacheCategory.important.name) ?? .important
-        var response = StoredResponse(head: head, requestTime: sentAt, responseTime: now(), category: category.name)
+        var response = StoredResponse(head: head, requestTime: sentAt.at, asked: sentAt.tick, responseTime: now(), category: category.name)
         response.isInvalidated = partition == .anonymous
         let key = lookup.key(of: request, plan: plan, in: partition)
         if try await cache.replace(key, by: response, body: ByteBuffer(bytes: body), category: category) { added += 1 }

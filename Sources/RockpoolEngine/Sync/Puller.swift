@@ -206,11 +206,12 @@ package final class Puller: Service {
         var result = PullReport.Scope(scope)
         do {
             guard isReachable(scope.source.upstream.name) else { throw DeltaFault("the upstream is away") }
-            let sentAt = now()
+            let sentAt = cache.moment()
             let known = try await data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
             let isFull =
                 known?.fullAt.map { fullAt in
-                    sentAt - fullAt >= scope.source.fullEvery && upstreams.budgets.permitsLargeTransfers(scope.source.upstream, at: sentAt)
+                    sentAt.at - fullAt >= scope.source.fullEvery
+                        && upstreams.budgets.permitsLargeTransfers(scope.source.upstream, at: sentAt.at)
                 } ?? true
             let outcome = try await outcome(of: scope, since: known?.cursor, isFull: isFull)
             // Without a stored cursor its copies may have been removed (docs/outbox.md#forgotten).
@@ -224,7 +225,7 @@ package final class Puller: Service {
             try await note(applied, of: scope)
             try await data.recordPull(
                 PulledScope(
-                    name: scope.name, cursor: outcome.cursor, syncedAt: sentAt, fullAt: outcome.isFull ? sentAt : known?.fullAt,
+                    name: scope.name, cursor: outcome.cursor, syncedAt: sentAt.at, fullAt: outcome.isFull ? sentAt.at : known?.fullAt,
                     serverCount: applied.serverCount ?? known?.serverCount),
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
                 deletedAt: applied.deletedAt, present: applied.present, now: now())

@@ -12,7 +12,7 @@ package final class EarlyAnswer: Sendable {
     let subject: (any Sendable)?
     /// What became of the request if it was sent, lost, and may be repeated: the first sending may have had its effect.
     let lost: TransferFailure?
-    private let sentAt: Timestamp
+    let sentAt: Moment
     /// True for a write, which must not be sent twice.
     private let isWrite: Bool
     private let result: Mutex<Result<OriginReply, TransferFailure>?>
@@ -20,7 +20,7 @@ package final class EarlyAnswer: Sendable {
     /// - Parameter result: nil if the pipeline is to send the request: it was not sent, or it was lost and may be repeated.
     init(
         to request: RequestHead, head: [UInt8], subject: (any Sendable)?, isWrite: Bool, result: Result<OriginReply, TransferFailure>?,
-        lost: TransferFailure?, sentAt: Timestamp
+        lost: TransferFailure?, sentAt: Moment
     ) {
         (self.request, self.head, self.subject, self.isWrite) = (request, head, subject, isWrite)
         (self.lost, self.sentAt) = (lost, sentAt)
@@ -36,7 +36,7 @@ package final class EarlyAnswer: Sendable {
 
     /// When the request was sent, if its answer waits to be taken; nil otherwise. What is invalidated since then is newer than
     /// the answer.
-    var answeredSince: Timestamp? { isTaken ? nil : sentAt }
+    var answeredSince: Moment? { isTaken ? nil : sentAt }
 
     /// True for a write whose answer, or the lack of it, waits to be taken.
     var holdsWrite: Bool { isWrite && !isTaken }

@@ -8,12 +8,13 @@ struct LiveEffects: Sendable {
     let effects: OwnWriteEffects
     let overlay: WriteOverlay
     let localIDs: LocalIDTable
-    let now: @Sendable () -> Timestamp
+    /// Now, by the clock and in the order of ticks.
+    let moment: @Sendable () -> Moment
 
     /// Notes an answer with a body that nothing depends on, and invalidates what it makes out of date.
     /// - Parameter request: the request as the pipeline works with it.
     func note(
-        _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Timestamp, plan: RoutePlan, identity: Identity
+        _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Moment, plan: RoutePlan, identity: Identity
     ) async {
         await updates.invalidateEverywhere(after: answer, to: request)
         var write = AnsweredWrite(request: request, body: body, answer: answer, answerBody: nil)
@@ -25,7 +26,7 @@ struct LiveEffects: Sendable {
     ///   - length: of the request's body, if that is not at hand.
     ///   - program: that which wrote; nil where it is not known.
     func note(
-        _ write: AnsweredWrite, length: Int64, sentAt: Timestamp, plan: RoutePlan, identity: Identity, program: Viewer.Program? = nil
+        _ write: AnsweredWrite, length: Int64, sentAt: Moment, plan: RoutePlan, identity: Identity, program: Viewer.Program? = nil
     ) async {
         guard !plan.isTelemetry else { return }
         await effects.note(write, by: Viewer(partition: identity.partition, program: program), sentAt: sentAt)
@@ -34,11 +35,12 @@ struct LiveEffects: Sendable {
             guard [.applied, .absent].contains(write.outcome),
                 case let (collection?, id?) = entity.names({ localIDs.alias(upstream: upstream, collection: $0, id: $1) })
             else { return }
-            return overlay.notePassed(upstream: upstream, collection: collection, entityID: id, principal: identity.principal, at: now())
+            return overlay.notePassed(
+                upstream: upstream, collection: collection, entityID: id, principal: identity.principal, at: moment().tick)
         }
         overlay.files.note(
             write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
-            principal: identity.principal, at: now())
+            principal: identity.principal, at: moment())
     }
 
     /// Notes that a write may have taken effect: what is stored counts as older, and the version that its client has seen is not known any
@@ -50,7 +52,7 @@ struct LiveEffects: Sendable {
             await updates.invalidateEverywhere(after: head, to: request)
             var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
             write.evidence = .nothing
-            await effects.note(write, by: viewer, sentAt: now())
+            await effects.note(write, by: viewer, sentAt: moment())
         }.value
     }
 }

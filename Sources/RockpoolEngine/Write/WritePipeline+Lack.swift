@@ -42,7 +42,7 @@ extension WritePipeline {
                 if let listing = await listing(of: collection, upstream: upstream, for: context) {
                     guard !listing.members.contains(member) else { return false }
                     let since = files.fold(
-                        upstream: upstream, principal: context.identity.principal, deliveredSince: listing.entry.response.responseTime)
+                        upstream: upstream, principal: context.identity.principal, deliveredSince: listing.entry.response.asked)
                     return [member, path].allSatisfy { since.state(of: $0) == .server($0, by: nil) }
                 }
                 member = collection

@@ -14,7 +14,7 @@ extension WritePipeline {
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
         head.acceptReadable(context.plan)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes || draft.operation.isTelemetry
-        let sentAt = context.exchange.early?.answeredSince ?? now()
+        let sentAt = context.exchange.early?.answeredSince ?? cache.moment()
         var answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(&answer, to: head, upstream: upstream, isLive: true)
         if answer.head.status == 412, let failure = answer.lostBefore {
@@ -94,12 +94,12 @@ extension WritePipeline {
     ///   - request: the request as it was sent.
     ///   - body: its body; nil if it is not at hand.
     func relay(
-        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
+        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Moment, context: inout RequestContext
     ) async -> Reply {
         let (answer, received, brokeOff) = await collected(answer, context: context)
         reads.spaces.keep(answer.head, sentAt: sentAt, for: context)
         // True if another write has invalidated the URL since this one was sent.
-        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
+        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt.tick)
         await reads.updates.invalidateEverywhere(after: answer.head, to: context.request)
         let read = received.map { answer.head.readable(ByteBuffer(bytes: $0), upTo: Self.answerLimit) }
         var write = AnsweredWrite(
@@ -126,7 +126,7 @@ extension WritePipeline {
         guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
             return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }
-        let fetched = await reads.responses.store(answer, sentAt: now(), among: [], for: &context, onEnd: {})
+        let fetched = await reads.responses.store(answer, sentAt: cache.moment(), among: [], for: &context, onEnd: {})
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: fetched.stored != nil, detail: fetched.detail)
         return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
     }
@@ -134,12 +134,14 @@ extension WritePipeline {
 
 extension QueuedWriteDraft {
     /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
-    /// - Parameter isRepeatable: true if the attempt named the version that it changes, so that a second attempt is refused after the first has
+    /// - Parameters:
+    ///   - sentAt: when the attempt began.
+    ///   - isRepeatable: true if the attempt named the version that it changes, so that a second attempt is refused after the first has
     ///   taken effect; or if a second effect is nothing to worry about.
-    mutating func note(_ failure: TransferFailure, isRepeatable: Bool, context: ReplayContext, now: Timestamp) {
+    mutating func note(_ failure: TransferFailure, isRepeatable: Bool, context: ReplayContext, sentAt: Moment, now: Timestamp) {
         lastError = failure.proxyErrorName
         guard failure.sent != .no else { return }
-        firstSentAt = now
+        (firstSentAt, begun) = (now, sentAt.tick)
         // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
         // (docs/outbox.md#wire-rule).
         guard !(request.method.isIdempotent || isRepeatable || context.idempotency.honoured == .yes) else { return }

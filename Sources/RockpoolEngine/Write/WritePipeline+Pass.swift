@@ -70,7 +70,7 @@ extension WritePipeline {
             if let upstream = context.plan.upstream, context.isReachable, !upstreams.isTrusted(upstream) {
                 throw TransferFailure.notTried(.captive, upstreams.lastFailure(upstream))
             }
-            let sentAt = now()
+            let sentAt = cache.moment()
             var head = context.request
             head.acceptReadable(context.plan)
             let answer = try await reads.fetch(head, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)

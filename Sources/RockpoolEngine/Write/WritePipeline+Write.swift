@@ -113,6 +113,7 @@ extension WritePipeline {
     ) async throws -> Reply {
         // Before the client gets its answer, whatever the answer is; no effect after the write was queued.
         defer { traces.end(draft.trace) }
+        let sentAt = context.exchange.early?.sentAt ?? cache.moment()
         do {
             guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
@@ -138,7 +139,9 @@ extension WritePipeline {
                 return context.unanswered(failure, offlineMiss: false)
             }
             draft.operation.note(
-                failure, isRepeatable: draft.condition != nil || draft.operation.isTelemetry, context: ReplayContext(upstream), now: now())
+                failure, isRepeatable: draft.condition != nil || draft.operation.isTelemetry, context: ReplayContext(upstream),
+                sentAt: sentAt,
+                now: now())
             return try await enqueue(draft, body: body, context: &context)
         }
     }

@@ -55,7 +55,8 @@ package final class WritePipeline: Sendable {
         self.now = now
         traces = LiveTraces(data: data, logger: logger)
         liveEffects = LiveEffects(
-            updates: reads.updates, effects: effects, overlay: notifier.overlay, localIDs: data.localIDs, now: now)
+            updates: reads.updates, effects: effects, overlay: notifier.overlay, localIDs: data.localIDs,
+            moment: reads.updates.cache.moment)
     }
 }
 

@@ -9,15 +9,15 @@ extension CacheStore {
     /// - Parameter moment: when the unsafe request was answered; nil for now. Entries that were requested after it stay as they are.
     /// - Returns: the number of invalidated entries.
     /// - Throws: `DatabaseError`.
-    package func invalidate(urls: [String], at moment: Timestamp? = nil) async throws -> Int {
-        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
-        invalidations.note(urls.map { .url($0) }, at: now)
+    package func invalidate(urls: [String], at moment: Tick? = nil) async throws -> Int {
+        let (now, newest) = (clock(), moment ?? .last)
+        invalidations.note(urls.map { .url($0) }, at: moment ?? ticks.next())
         let stored = try await spellings(of: urls.filter { keys.mayHold(path: $0) }) { $0 }
         guard !stored.isEmpty else { return 0 }
         let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
-                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE url = ?2 AND request_time <= ?3 RETURNING key")
-            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0, newest.milliseconds]) }
+                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE url = ?2 AND asked <= ?3 RETURNING key")
+            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0, newest.number]) }
         }
         memory.remove(marked)
         return marked.count
@@ -45,15 +45,15 @@ extension CacheStore {
     ///   - partitions: those that the writer reads.
     /// - Returns: false if something may be stored that is not marked already: then those must be called.
     package func invalidateAbsent(_ urls: [String], near: [String], partitions: [StoragePartition]) -> Bool {
-        let now = clock()
-        invalidations.note(urls.map { .url($0) } + urls.map { .path($0) }, at: now)
-        return !urls.contains { keys.mayHold(path: $0) } && unmarked(near, in: partitions, at: now).isEmpty
+        let moment = ticks.next()
+        invalidations.note(urls.map { .url($0) } + urls.map { .path($0) }, at: moment)
+        return !urls.contains { keys.mayHold(path: $0) } && unmarked(near, in: partitions, at: moment).isEmpty
     }
 
     /// Notes an own write near these URLs, and returns those of which a copy may be stored that is not marked yet.
-    private func unmarked(_ urls: [String], in partitions: [StoragePartition], at now: Timestamp) -> [String] {
+    private func unmarked(_ urls: [String], in partitions: [StoragePartition], at moment: Tick) -> [String] {
         guard !urls.isEmpty else { return [] }
-        invalidations.note(urls.map { .near($0) }, at: now)
+        invalidations.note(urls.map { .near($0) }, at: moment)
         let names = Self.names(of: partitions)
         return urls.filter { keys.mayHold(path: $0) && !invalidations.isMarked($0, in: names) }
     }
@@ -65,21 +65,22 @@ extension CacheStore {
     /// away with `Rockpool-Dirty: 1`. Responses to requests that were sent before count likewise.
     /// - Parameters:
     ///   - partitions: those that the writer reads.
-    ///   - now: the time of the write's answer.
+    ///   - moment: the end of the write.
     /// - Throws: `DatabaseError`.
-    package func markNearOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
-        let stored = unmarked(urls, in: partitions, at: now)
+    package func markNearOwnWrite(urls: [String], partitions: [StoragePartition], at moment: Tick) async throws {
+        let stored = unmarked(urls, in: partitions, at: moment)
         guard !stored.isEmpty else { return }
+        let now = clock()
         let names = partitions.map(\.name)
         let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    UPDATE entry SET fresh_until = min(fresh_until, ?1), own_write_at = ?1, own_write_included = 0
+                    UPDATE entry SET fresh_until = min(fresh_until, ?1), own_write_at = ?5, own_write_included = 0
                     WHERE (url = ?2 OR (url >= ?2 || '?' AND url < ?2 || '@')) AND identity IN (?3, ?4)
                         AND substr(key, 1, 4) IN ('GET' || char(10), 'HEAD') RETURNING key
                     """)
             let marked = try stored.flatMap { url in
-                try String.fetchAll(statement, arguments: [now.milliseconds, url, names.first ?? "", names.last ?? ""])
+                try String.fetchAll(statement, arguments: [now.milliseconds, url, names.first ?? "", names.last ?? "", moment.number])
             }
             self.invalidations.noteMarked(stored, in: Self.names(of: partitions))
             return marked
@@ -92,10 +93,10 @@ extension CacheStore {
     /// - Parameter moment: as for `invalidate(urls:at:)`.
     /// - Returns: the number of invalidated entries; an entry of two groups counts twice.
     /// - Throws: `DatabaseError`; entries marked before the error stay marked.
-    package func invalidate(groups: [String], origin: OriginAddress, at moment: Timestamp? = nil) async throws -> Int {
-        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
+    package func invalidate(groups: [String], origin: OriginAddress, at moment: Tick? = nil) async throws -> Int {
+        let (now, newest) = (clock(), moment ?? .last)
         let origin = origin.url
-        invalidations.note(groups.map { .group($0, origin: origin) }, at: now)
+        invalidations.note(groups.map { .group($0, origin: origin) }, at: moment ?? ticks.next())
         var count = 0
         for group in groups {
             count += try await markInBatches { db, last in
@@ -119,17 +120,17 @@ extension CacheStore {
     }
 
     private func mark(
-        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp, newest: Timestamp
+        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp, newest: Tick
     ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
                     SELECT entry_group.entry FROM entry_group JOIN entry ON entry.id = entry_group.entry
-                        WHERE name = ?2 AND entry_group.origin = ?3 AND entry_group.entry > ?4 AND request_time <= ?5
+                        WHERE name = ?2 AND entry_group.origin = ?3 AND entry_group.entry > ?4 AND asked <= ?5
                         ORDER BY entry_group.entry LIMIT \(batchRows))
                 RETURNING id, key
                 """)
-        return try Row.fetchAll(statement, arguments: [now.milliseconds, group, origin, last, newest.milliseconds]).map { row in
+        return try Row.fetchAll(statement, arguments: [now.milliseconds, group, origin, last, newest.number]).map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
@@ -139,9 +140,9 @@ extension CacheStore {
     /// - Parameter moment: as for `invalidate(urls:at:)`.
     /// - Returns: the number of invalidated entries.
     /// - Throws: `DatabaseError`; entries marked before the error stay marked.
-    package func invalidate(trees: [String], at moment: Timestamp? = nil) async throws -> Int {
-        let (now, newest) = (moment ?? clock(), moment ?? .distantFuture)
-        invalidations.note(trees.map { .tree($0) }, at: now)
+    package func invalidate(trees: [String], at moment: Tick? = nil) async throws -> Int {
+        let (now, newest) = (clock(), moment ?? .last)
+        invalidations.note(trees.map { .tree($0) }, at: moment ?? ticks.next())
         var count = 0
         for tree in trees {
             count += try await markInBatches { db, last in try self.mark(in: db, tree: tree, after: last, at: now, newest: newest) }
@@ -150,15 +151,15 @@ extension CacheStore {
     }
 
     private func mark(
-        in db: Database, tree: String, after last: Int64, at now: Timestamp, newest: Timestamp
+        in db: Database, tree: String, after last: Int64, at now: Timestamp, newest: Tick
     ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
-                    SELECT id FROM entry WHERE url >= ?2 AND url < ?3 AND id > ?4 AND request_time <= ?5 ORDER BY id LIMIT \(batchRows))
+                    SELECT id FROM entry WHERE url >= ?2 AND url < ?3 AND id > ?4 AND asked <= ?5 ORDER BY id LIMIT \(batchRows))
                 RETURNING id, key
                 """)
-        return try Row.fetchAll(statement, arguments: [now.milliseconds, tree, tree + "\u{10FFFF}", last, newest.milliseconds]).map { row in
+        return try Row.fetchAll(statement, arguments: [now.milliseconds, tree, tree + "\u{10FFFF}", last, newest.number]).map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
@@ -166,7 +167,7 @@ extension CacheStore {
 
     /// True if a response was invalidated while its request was in flight. Called on the writer's thread: an invalidation noted after this
     /// check updates the row itself.
-    package func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
+    package func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Tick) -> Bool {
         guard !invalidations.isEmpty else { return false }
         let url = key.url
         let origin = Self.origin(of: url)
@@ -174,8 +175,8 @@ extension CacheStore {
         return invalidations.happened(toAny: names + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
-    /// Returns when the last own write to the URL's path was noted; nil if none is remembered.
-    package func ownWrite(to url: String) -> Timestamp? { invalidations.ownWrite(to: Self.path(of: url), since: .distantPast) }
+    /// Returns the end of the last own write to the URL's path; nil if none is remembered.
+    package func ownWrite(to url: String) -> Tick? { invalidations.ownWrite(to: Self.path(of: url), since: .first) }
 
     /// The prefixes of a URL's path that end in a slash.
     private static func trees(above url: String) -> [Invalidations.Name] {
@@ -187,12 +188,12 @@ extension CacheStore {
     /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
     func noteOwnWrites(on response: inout StoredResponse, of key: CacheKey, in db: Database) throws {
         guard response.ownWrite == nil, !invalidations.isEmpty,
-            let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime, isNearby: key.isOfGet)
+            let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.asked, isNearby: key.isOfGet)
         else { return }
         let newer = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: "SELECT 1 FROM entry WHERE key_hash = ? AND own_write_at > ? AND own_write_included = 1"),
-            arguments: [EntryRow.keyHash(key), response.requestTime.milliseconds])
+            arguments: [EntryRow.keyHash(key), response.asked.number])
         if newer == true { throw OlderThanOwnWrite() }
         response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
     }
@@ -220,10 +221,11 @@ extension CacheStore {
     /// to requests that were sent before count likewise.
     /// - Parameters:
     ///   - partitions: those that the writer reads.
-    ///   - now: the time of the write's answer.
+    ///   - moment: the end of the write.
     /// - Throws: `DatabaseError`.
-    package func markOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
-        invalidations.note(urls.map { .path($0) }, at: now)
+    package func markOwnWrite(urls: [String], partitions: [StoragePartition], at moment: Tick) async throws {
+        invalidations.note(urls.map { .path($0) }, at: moment)
+        let now = clock()
         let stored = try await spellings(of: urls.filter { keys.mayHold(path: $0) }, by: Self.path)
         guard !stored.isEmpty else { return }
         let names = partitions.map(\.name)
@@ -231,12 +233,12 @@ extension CacheStore {
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1),
-                        own_write_at = iif(identity IN (?4, ?5), ?1, own_write_at),
+                        own_write_at = iif(identity IN (?4, ?5), ?6, own_write_at),
                         own_write_included = iif(identity IN (?4, ?5), 0, own_write_included)
                     WHERE url = ?2 OR (url >= ?3 || '?' AND url < ?3 || '@') RETURNING key
                     """)
             return try stored.flatMap { url in
-                try String.fetchAll(statement, arguments: [now.milliseconds, url, url, names.first ?? "", names.last ?? ""])
+                try String.fetchAll(statement, arguments: [now.milliseconds, url, url, names.first ?? "", names.last ?? "", moment.number])
             }
         }
         memory.remove(marked)

@@ -78,8 +78,8 @@ extension CacheStore {
                 let keyHash = EntryRow.keyHash(key)
                 let (isNew, isDue) = self.keys.note(keyHash, url: key.url)
                 if isDue { self.readKeysInBackground() }
-                if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
-                if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+                if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.asked) { throw IdentityForgotten() }
+                if self.wasInvalidated(key, groups: groups, since: response.asked) { response.isInvalidated = true }
                 try self.noteOwnWrites(on: &response, of: key, in: db)
                 self.invalidations.noteStored(Self.path(of: key.url))
                 let (entry, isReplacement) = try self.insert(
@@ -265,10 +265,10 @@ extension CacheStore {
     /// The response with the marks of what has happened to its URL since it was asked for.
     private func marked(_ response: StoredResponse, of key: CacheKey, groups: [String]) -> StoredResponse {
         var response = response
-        if wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+        if wasInvalidated(key, groups: groups, since: response.asked) { response.isInvalidated = true }
         let path = Self.path(of: key.url)
         invalidations.noteStored(path)
-        if let at = invalidations.ownWrite(to: path, since: response.requestTime, isNearby: key.isOfGet) {
+        if let at = invalidations.ownWrite(to: path, since: response.asked, isNearby: key.isOfGet) {
             response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
         }
         return response
@@ -288,14 +288,14 @@ extension CacheStore {
         if db.changesCount > 0 { try dropUnusedBodies(in: db) }
         let statement = try db.cachedStatement(
             sql: """
-                UPDATE entry SET variant = ?, request_fields = ?, status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
+                UPDATE entry SET variant = ?, request_fields = ?, status = ?, fields = ?, request_time = ?, asked = ?, response_time = ?, assigned_ttl = ?, category = ?,
                     invalid = ?, used_at = ?, fresh_until = ?, kept_until = ?, own_write_at = ?, own_write_included = ? WHERE id = ?
                 """)
         try statement.execute(arguments: [
             variant, FieldCodec.encode(response.requestFields), response.head.status, FieldCodec.encode(response.head.fields),
-            response.requestTime.milliseconds,
+            response.requestTime.milliseconds, response.asked.number,
             response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category, response.isInvalidated,
-            clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, response.ownWrite?.at.milliseconds,
+            clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, response.ownWrite?.at.number,
             response.ownWrite?.isIncluded ?? false, entry,
         ])
         return db.changesCount > 0

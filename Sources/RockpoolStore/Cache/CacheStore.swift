@@ -42,6 +42,8 @@ package final class CacheStore: Sendable {
     let seal: BodySeal
     let categories: [CacheCategory]
     let clock: @Sendable () -> Timestamp
+    /// Counts what the server asks, answers and writes.
+    package let ticks: Ticks
     let logger: Logger
     let database: StoreDatabase
     let queue: CommitQueue
@@ -95,8 +97,7 @@ package final class CacheStore: Sendable {
     ///   used.
     package static func open(
         directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal,
-        clock: @escaping @Sendable () -> Timestamp,
-        logger: Logger
+        clock: @escaping @Sendable () -> Timestamp, ticks: Ticks = Ticks(), logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
         if let status = FileStatus.following(directory), status.permissions & 0o022 != 0 { throw WritableByOthers(directory: directory) }
@@ -130,9 +131,10 @@ package final class CacheStore: Sendable {
             try database.pool.close()
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: limit, checksPages: false)
         }
+        try database.beginRun(ticks)
         let store = try CacheStore(
-            directory: directory, settings: settings, limit: limit, categories: categories, seal: seal, clock: clock, logger: logger,
-            database: database, lock: lock, isSweeping: !stoppedCleanly)
+            directory: directory, settings: settings, limit: limit, categories: categories, seal: seal, clock: clock, ticks: ticks,
+            logger: logger, database: database, lock: lock, isSweeping: !stoppedCleanly)
         store.counters.withLock { $0.tidied = temporaries }
         if !stoppedCleanly {
             store.sweepInBackground()
@@ -144,8 +146,7 @@ package final class CacheStore: Sendable {
 
     private init(
         directory: String, settings: StorageSettings, limit: ByteCount, categories: [CacheCategory], seal: BodySeal,
-        clock: @escaping @Sendable () -> Timestamp,
-        logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
+        clock: @escaping @Sendable () -> Timestamp, ticks: Ticks, logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
         let groupWeight = min(.mib(4), max(.kib(256), limit.bytes / 64))
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
@@ -155,6 +156,7 @@ package final class CacheStore: Sendable {
         self.categories = categories
         self.seal = seal
         self.clock = clock
+        self.ticks = ticks
         self.logger = logger
         self.database = database
         self.lock = lock
@@ -195,6 +197,9 @@ package final class CacheStore: Sendable {
         return Paths.names(in: directory).filter { !counted.contains($0) }
             .reduce(FileStatus.of(directory)?.allocated ?? 0) { $0 + (FileStatus.of("\(directory)/\($1)")?.allocated ?? 0) }
     }
+
+    /// Now, by the clock and in the order of ticks.
+    package func moment() -> Moment { Moment(at: clock(), tick: ticks.next()) }
 
     /// Writes back the recency kept in memory, then leaves an empty log and the mark of a clean stop.
     package func close() async {

@@ -24,6 +24,8 @@ package final class DataStore: Sendable {
     /// The settings in force: a reload changes their limits.
     var settings: StorageSettings { settingsInForce.withLock { $0 } }
     let clock: @Sendable () -> Timestamp
+    /// Counts what the server asks, answers and writes.
+    package let ticks: Ticks
     let logger: Logger
     let lock: StoreLock
     let database: StoreDatabase
@@ -71,7 +73,7 @@ package final class DataStore: Sendable {
     /// - Throws: `.lost` then; `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
         directory: String, settings: StorageSettings, outbox: OutboxSettings? = OutboxSettings(), mayBeginAnew: Bool = true,
-        clock: @escaping @Sendable () -> Timestamp, logger: Logger
+        clock: @escaping @Sendable () -> Timestamp, ticks: Ticks = Ticks(), logger: Logger
     ) throws(DataStoreError) -> DataStore {
         let path = "\(directory)/data.sqlite"
         do {
@@ -93,11 +95,13 @@ package final class DataStore: Sendable {
             }
             let stoppedCleanly = try CleanShutdownMarker(directory: directory).take()
             let database = try StoreDatabase(
-                path: path, identity: DataSchema.identity, limit: Self.limit(settings), stoppedCleanly: stoppedCleanly)
+                path: path, identity: DataSchema.identity, limit: Self.limit(settings), ticks: ticks, stoppedCleanly: stoppedCleanly)
+            try database.beginRun(ticks)
             // Makes the name of the file survive a power failure as well.
             try Paths.synchronizeDirectory(directory)
             let store = try DataStore(
-                directory: directory, settings: settings, outbox: outbox, clock: clock, logger: logger, lock: lock, database: database)
+                directory: directory, settings: settings, outbox: outbox, clock: clock, ticks: ticks, logger: logger, lock: lock,
+                database: database)
             store.held.withLock { $0.tidied = temporaries }
             return store
         } catch let error as DataStoreError {
@@ -115,11 +119,17 @@ package final class DataStore: Sendable {
                 throw .unavailable("cannot open \(directory): its disk is full; free some space on it, then start again")
             }
             logger.error("the disk is full; the reserve is given up to open the store")
-            return try open(directory: directory, settings: settings, outbox: outbox, clock: clock, logger: logger)
+            return try open(directory: directory, settings: settings, outbox: outbox, clock: clock, ticks: ticks, logger: logger)
         } catch {
             throw .unavailable("cannot open \(directory): \(error)")
         }
     }
+
+    /// Now, by the clock and in the order of ticks.
+    package func moment() -> Moment { Moment(at: clock(), tick: ticks.next()) }
+
+    /// Keeps the number of the run, which another database may have raised since this one was opened.
+    package func keepRun() throws { try database.beginRun(ticks) }
 
     /// Runs a read. Damage found only now is reported in the same way as at the start, with the command for recovery.
     /// - Throws: `DataStoreError.corrupt`, else `DatabaseError`.
@@ -134,8 +144,8 @@ package final class DataStore: Sendable {
     static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
 
     private init(
-        directory: String, settings: StorageSettings, outbox: OutboxSettings?, clock: @escaping @Sendable () -> Timestamp, logger: Logger,
-        lock: StoreLock, database: StoreDatabase
+        directory: String, settings: StorageSettings, outbox: OutboxSettings?, clock: @escaping @Sendable () -> Timestamp, ticks: Ticks,
+        logger: Logger, lock: StoreLock, database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)
         let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
@@ -143,6 +153,7 @@ package final class DataStore: Sendable {
         self.directory = directory
         settingsInForce = Mutex(settings)
         self.clock = clock
+        self.ticks = ticks
         self.logger = logger
         let place = DatabasePlace(path: database.path)
         (self.lock, self.database, self.footprint, self.place) = (lock, database, footprint, place)

@@ -48,9 +48,15 @@ struct StoreDatabase: Sendable {
     ///
     /// - Parameter stoppedCleanly: other evidence about the last stop; false forces the page check.
     /// - Parameter limit: the limit of the directory; a small one gets a shorter log.
+    /// - Parameter ticks: the source of `tick()` in SQL.
     /// - Parameter checksPages: false when the caller checks the pages later with `PageCheck`.
     /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for errors of the file system.
-    init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true, checksPages: Bool = true) throws {
+    init(
+        path: String, identity: DatabaseIdentity, limit: ByteCount, ticks: Ticks = Ticks(), stoppedCleanly: Bool = true,
+        checksPages: Bool = true
+    )
+        throws
+    {
         self.path = path
         _ = Self.keepsJournalsInMemory
         checkpointFrames = Self.checkpointFrames(for: limit)
@@ -64,7 +70,7 @@ struct StoreDatabase: Sendable {
             }
             if (FileStatus.of(path + "-journal")?.size ?? 0) > 0 { try Self.rollBack(path) }
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
-            pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames, sealing))
+            pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames, sealing, ticks))
             try Self.checkLog(of: path)
             try pool.writeWithoutTransaction { db in
                 // Before the migration, which drops tables. An SQLite built with a stricter default keeps it.
@@ -101,7 +107,7 @@ struct StoreDatabase: Sendable {
     /// Seconds that a connection waits for a lock held by another connection.
     static let busySeconds = 5
 
-    private static func configuration(checkpointFrames: Int, _ sealing: SealFunctions) -> GRDB.Configuration {
+    private static func configuration(checkpointFrames: Int, _ sealing: SealFunctions, _ ticks: Ticks) -> GRDB.Configuration {
         var configuration = GRDB.Configuration()
         configuration.label = "rockpool"
         configuration.busyMode = .timeout(TimeInterval(busySeconds))
@@ -111,6 +117,7 @@ struct StoreDatabase: Sendable {
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { db in
             sealing.add(to: db)
+            db.add(function: DatabaseFunction("tick", argumentCount: 0) { _ in ticks.next().number })
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
             if db.configuration.readonly {
                 // Before SQLite 3.51.3, two connections that checkpoint can corrupt the log: only the writer may checkpoint.

@@ -58,7 +58,7 @@ enum OfflineCleanup {
         let cache = try await StartFailure.naming {
             try CacheStore.open(
                 directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
-                logger: logger)
+                ticks: data.ticks, logger: logger)
         }
         let cached = await cache.cleanup(
             options, settings: configuration.cleanup, hold: hold(of: configuration, options), now: WallClock.now(), watch: watch)

@@ -50,7 +50,8 @@ struct Server: Sendable {
         let token = try data.adminToken()
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
-            logger: logger)
+            ticks: data.ticks, logger: logger)
+        try data.keepRun()
         let (addresses, ownPorts) = (AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) }), OwnPorts())
         let curl = try CurlOrigin(
             addresses: addresses, ownPorts: ownPorts, connections: descriptors.budget.upstreamConnections, logger: logger)

@@ -25,8 +25,7 @@ enum StoppedServer {
                 data,
                 try CacheStore.open(
                     directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal,
-                    clock: WallClock.now,
-                    logger: logger)
+                    clock: WallClock.now, ticks: data.ticks, logger: logger)
             )
         }
         let engine = Engine(

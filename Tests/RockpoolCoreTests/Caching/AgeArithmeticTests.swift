@@ -80,7 +80,7 @@ import Testing
     func oneStateHasOneReason(_ stored: String, isInvalidated: Bool, isOwnWrites: Bool, why: String, next: String) {
         var held = CachingFixture.stored(stored)
         held.isInvalidated = isInvalidated
-        if isOwnWrites { held.ownWrite = OwnWriteMark(at: CachingFixture.at(9), isIncluded: true) }
+        if isOwnWrites { held.ownWrite = OwnWriteMark(at: Tick(number: 9), isIncluded: true) }
         let decision = Reuse.decide(
             candidates: [held], request: CachingFixture.request(""), context: ReuseContext(), now: CachingFixture.at(10))
         #expect(decision.why(of: held).hasPrefix(why) && decision.next(of: held).hasSuffix(next), "\(decision.why(of: held))")

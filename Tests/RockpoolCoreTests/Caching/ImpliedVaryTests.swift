@@ -64,7 +64,7 @@ import Testing
         let stored = CachingFixture.stored("Vary: Origin | ETag: \"a\"", for: "Origin: https://evil.example")
         let answer = CachingFixture.response("Vary: Accept-Encoding | ETag: \"a\"", status: 304)
         let freshened = Revalidation.freshened(
-            stored, by: answer, request: request, requestTime: stored.requestTime, responseTime: stored.responseTime)
+            stored, by: answer, request: request, sent: Moment(at: stored.requestTime, tick: .first), responseTime: stored.responseTime)
         #expect(!Vary.matches(stored: freshened, request: CachingFixture.request()))
         #expect(Vary.matches(stored: freshened, request: request))
     }

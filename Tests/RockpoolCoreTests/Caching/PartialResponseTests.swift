@@ -162,7 +162,7 @@ import Testing
     func combines(_ place: String, tag: String, union: String?, pieces: [PartialResponse.Piece]) {
         let answer = CachingFixture.response("Content-Range: \(place)" + (tag.isEmpty ? "" : " | ETag: \(tag)"), status: 206)
         let combined = PartialResponse.combined(
-            part(300..<600), with: answer, requestTime: CachingFixture.at(8), responseTime: CachingFixture.at(9))
+            part(300..<600), with: answer, sent: Moment(at: CachingFixture.at(8), tick: .first), responseTime: CachingFixture.at(9))
         #expect(combined?.response.head.fields[.contentRange] ?? (combined == nil ? nil : "") == union)
         #expect(combined?.pieces ?? [] == pieces)
         let length: Int64 = pieces.reduce(0) { sum, piece in
@@ -177,7 +177,8 @@ import Testing
         let stored = part(0..<300, "ETag: \"a\" | Cache-Control: max-age=60 | A: 1 | Age: 50 | Content-Type: a/b")
         let answer = CachingFixture.response(
             "Content-Range: bytes 300-999/1000 | Content-Length: 700 | ETag: \"a\" | A: 2 | Cache-Control: max-age=9", status: 206)
-        let combined = PartialResponse.combined(stored, with: answer, requestTime: CachingFixture.at(8), responseTime: CachingFixture.at(9))
+        let combined = PartialResponse.combined(
+            stored, with: answer, sent: Moment(at: CachingFixture.at(8), tick: .first), responseTime: CachingFixture.at(9))
         let expected =
             "ETag: \"a\" | A: 2 | Cache-Control: max-age=9 | Content-Type: a/b | Content-Length: 1000 | Date: @9 | Accept-Ranges: bytes"
         #expect(combined?.response.head.status == 200 && combined?.response.part == nil && combined?.response.bodyLength == 1000)
@@ -189,19 +190,21 @@ import Testing
     @Test func aStoredWholeTakesTheFieldsOfAPart() {
         let stored = CachingFixture.stored("ETag: \"a\" | A: 1", bodyLength: 1000)
         let answer = CachingFixture.response("Content-Range: bytes 0-9/1000 | ETag: \"a\" | A: 2", status: 206)
-        let combined = PartialResponse.combined(stored, with: answer, requestTime: CachingFixture.start, responseTime: CachingFixture.start)
+        let combined = PartialResponse.combined(
+            stored, with: answer, sent: Moment(at: CachingFixture.start, tick: .first), responseTime: CachingFixture.start)
         #expect(combined?.response.head.status == 200 && combined?.response.head.fields[values: HTTPField.Name("A") ?? .accept] == ["2"])
         #expect(combined?.pieces == [.stored(0..<1000)])
         let shorter = CachingFixture.stored("ETag: \"a\"", bodyLength: 999)
         #expect(
             PartialResponse.combined(
-                shorter, with: answer, requestTime: CachingFixture.start, responseTime: CachingFixture.start) == nil)
+                shorter, with: answer, sent: Moment(at: CachingFixture.start, tick: .first), responseTime: CachingFixture.start) == nil)
     }
 
     @Test func aHeadTellsOfAPartToo() {
         let head = { (length: Int64) in
             Revalidation.head(
-                part(0..<300), by: CachingFixture.response("ETag: \"a\""), length: length, requestTime: CachingFixture.start,
+                part(0..<300), by: CachingFixture.response("ETag: \"a\""), length: length,
+                sent: Moment(at: CachingFixture.start, tick: .first),
                 responseTime: CachingFixture.at(5))
         }
         #expect(head(300) == .outdated)

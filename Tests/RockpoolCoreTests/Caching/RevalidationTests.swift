@@ -51,7 +51,7 @@ import Testing
     func freshens(_ stored: String, _ notModified: String, expected: String) {
         let freshened = Revalidation.freshened(
             CachingFixture.stored(stored, bodyLength: 5), by: CachingFixture.response(notModified, status: 304),
-            requestTime: CachingFixture.at(49), responseTime: CachingFixture.at(50))
+            sent: Moment(at: CachingFixture.at(49), tick: .first), responseTime: CachingFixture.at(50))
         #expect(freshened.head.status == 200)
         #expect(freshened.head.fields == CachingFixture.fields(expected))
         #expect(freshened.requestTime == CachingFixture.at(49) && freshened.responseTime == CachingFixture.at(50))
@@ -73,7 +73,8 @@ import Testing
     @Test func aFreshenedResponseIsFreshAgain() {
         let stored = CachingFixture.stored("Cache-Control: max-age=60 | Date: @-100 | Age: 500")
         let freshened = Revalidation.freshened(
-            stored, by: CachingFixture.response(status: 304), requestTime: CachingFixture.at(70), responseTime: CachingFixture.at(70))
+            stored, by: CachingFixture.response(status: 304), sent: Moment(at: CachingFixture.at(70), tick: .first),
+            responseTime: CachingFixture.at(70))
         #expect(!Freshness.of(stored, now: CachingFixture.at(75)).isFresh)
         #expect(Freshness.of(freshened, now: CachingFixture.at(75)).remaining == .seconds(55))
     }
@@ -82,7 +83,7 @@ import Testing
         let stored = CachingFixture.stored("Vary: A", for: "A: 1")
         let freshened = Revalidation.freshened(
             stored, by: CachingFixture.response("Vary: A, B", status: 304), request: CachingFixture.request("A: 1 | B: 2"),
-            requestTime: CachingFixture.start, responseTime: CachingFixture.start)
+            sent: Moment(at: CachingFixture.start, tick: .first), responseTime: CachingFixture.start)
         #expect(Vary.matches(stored: freshened, request: CachingFixture.request("A: 1 | B: 2")))
         #expect(!Vary.matches(stored: freshened, request: CachingFixture.request("A: 1")))
     }
@@ -107,7 +108,7 @@ import Testing
     func headOfTheSame(_ fields: String, status: Int, expected: String) {
         let outcome = Revalidation.head(
             CachingFixture.stored("ETag: \"a\"", bodyLength: 5), by: CachingFixture.response(fields, status: status), length: nil,
-            requestTime: CachingFixture.start, responseTime: CachingFixture.at(5))
+            sent: Moment(at: CachingFixture.start, tick: .first), responseTime: CachingFixture.at(5))
         switch outcome {
         case .freshened(let stored): #expect(expected == "freshened" && stored.responseTime == CachingFixture.at(5))
         case .outdated: #expect(expected == "outdated")
@@ -117,7 +118,8 @@ import Testing
 
     @Test(arguments: [(nil, false), (5, false), (6, true), (0, true)]) func headOfAnotherLength(_ length: Int64?, isOutdated: Bool) {
         let outcome = Revalidation.head(
-            CachingFixture.stored("", bodyLength: 5), by: CachingFixture.response(), length: length, requestTime: CachingFixture.start,
+            CachingFixture.stored("", bodyLength: 5), by: CachingFixture.response(), length: length,
+            sent: Moment(at: CachingFixture.start, tick: .first),
             responseTime: CachingFixture.at(5))
         #expect((outcome == .outdated) == isOutdated)
     }

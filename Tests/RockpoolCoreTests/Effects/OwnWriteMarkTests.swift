@@ -4,24 +4,25 @@ import RockpoolCore
 import Testing
 
 @Suite struct OwnWriteMarkTests {
-    private static let sent = Timestamp(seconds: 100)
+    private static let sent = Tick(number: 100)
 
     private func copy(_ mark: OwnWriteMark?, status: Int = 200, fields: HTTPFields = [:], isInvalidated: Bool = false) -> StoredResponse {
         var response = StoredResponse(
-            head: ResponseHead(status: status, fields: fields), requestTime: Self.sent, responseTime: Self.sent + .seconds(1))
+            head: ResponseHead(status: status, fields: fields), requestTime: .distantPast, asked: Self.sent,
+            responseTime: .distantPast)
         response.ownWrite = mark
         response.isInvalidated = isInvalidated
         return response
     }
 
-    private static let included = OwnWriteMark(at: Timestamp(seconds: 150), isIncluded: true)
-    private static let lacking = OwnWriteMark(at: Timestamp(seconds: 150), isIncluded: false)
+    private static let included = OwnWriteMark(at: Tick(number: 150), isIncluded: true)
+    private static let lacking = OwnWriteMark(at: Tick(number: 150), isIncluded: false)
 
     @Test func aCopyIncludesWritesUntilItsRequestOrTheLastOneWorkedIn() {
         #expect(copy(nil).includesWritesUntil == Self.sent)
-        #expect(copy(Self.included).includesWritesUntil == Timestamp(seconds: 150))
+        #expect(copy(Self.included).includesWritesUntil == Tick(number: 150))
         #expect(copy(Self.lacking).includesWritesUntil == Self.sent)
-        let earlier = OwnWriteMark(at: Timestamp(seconds: 50), isIncluded: true)
+        let earlier = OwnWriteMark(at: Tick(number: 50), isIncluded: true)
         #expect(copy(earlier).includesWritesUntil == Self.sent)
     }
 

@@ -210,7 +210,7 @@ import Testing
         ] as [(Int, String?, String?)])
     func aReplyShowsTheUpstreamsVersion(status: Int, tag: String?, expected: String?) {
         let head = ResponseHead(status: status, fields: tag.map { [.eTag: $0] } ?? [:])
-        #expect(ShownState(head, content: nil, fetchedAt: nil)?.condition == expected)
+        #expect(ShownState(head, content: nil, includes: nil)?.condition == expected)
     }
 }
 

@@ -12,6 +12,8 @@ import Testing
     private static let till = Viewer(partition: "shop", program: Viewer.Program(address: "10.0.0.1", userAgent: "till"))
 
     let scratch: Scratch
+    /// Those of all runs.
+    private let ticks = Ticks()
 
     init() throws { scratch = try Scratch() }
 
@@ -19,7 +21,7 @@ import Testing
 
     /// The sight of the next run, after the last one was stopped in the middle.
     private func next() -> ClientSight {
-        let sight = ClientSight(directory: scratch.path, now: { Timestamp(milliseconds: 1000) })
+        let sight = ClientSight(directory: scratch.path, ticks: ticks, now: { Timestamp(milliseconds: 1000) })
         sight.takeUp()
         return sight
     }
@@ -97,7 +99,7 @@ import Testing
     }
 
     @Test func withoutADirectoryNothingIsKept() throws {
-        let sight = ClientSight(directory: nil, now: { Timestamp(milliseconds: 1000) })
+        let sight = ClientSight(directory: nil, ticks: Ticks(), now: { Timestamp(milliseconds: 1000) })
         show("\"1\"", by: sight)
         sight.keep()
         #expect(!FileManager.default.fileExists(atPath: file))

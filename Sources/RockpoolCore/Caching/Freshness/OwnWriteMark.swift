@@ -5,24 +5,24 @@
 /// While the upstream is reachable such a copy is fetched anew, without its validators where the write was one to its URL. While it is not,
 /// the copy is served.
 package struct OwnWriteMark: Hashable, Sendable {
-    /// The time of the last such write.
-    package var at: Timestamp
+    /// The end of the last such write.
+    package var at: Tick
     /// True if the copy includes every such write: it is the upstream's answer, or the result computed from the request. False if an effect
     /// is unknown; then the copy is served with `Rockpool-Dirty: 1`.
     package var isIncluded: Bool
 
-    /// Creates the mark of a write that was answered at `at`.
-    package init(at: Timestamp, isIncluded: Bool) {
+    /// Creates the mark of a write that ended at `at`.
+    package init(at: Tick, isIncluded: Bool) {
         self.at = at
         self.isIncluded = isIncluded
     }
 }
 
 extension StoredResponse {
-    /// The time until which own writes are part of the copy: that of its request, or of the last own write that was worked into it.
-    package var includesWritesUntil: Timestamp {
-        guard let ownWrite, ownWrite.isIncluded else { return requestTime }
-        return max(requestTime, ownWrite.at)
+    /// Own writes that have ended by then are part of the copy: its request, or the last own write that was worked into it.
+    package var includesWritesUntil: Tick {
+        guard let ownWrite, ownWrite.isIncluded else { return asked }
+        return max(asked, ownWrite.at)
     }
 
     /// True if the copy is a representation that its client may have seen last: not one that an own write has made out of date. The write

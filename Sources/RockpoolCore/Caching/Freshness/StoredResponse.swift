@@ -15,6 +15,8 @@ package struct StoredResponse: Hashable, Sendable {
     package var requestTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
+    /// When its request, or that of its last 304, was sent, in the order of ticks.
+    package var asked: Tick
     /// The time the response's head, or that of its last 304, was received.
     package var responseTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
@@ -38,12 +40,12 @@ package struct StoredResponse: Hashable, Sendable {
     private var keptRule: LifetimeRule?
 
     package init(
-        head: ResponseHead, requestFields: HTTPFields = [:], requestTime: Timestamp, responseTime: Timestamp, bodyLength: Int64 = 0,
-        category: String = CacheCategory.important.name, assignedTTL: TimeSpan? = nil
+        head: ResponseHead, requestFields: HTTPFields = [:], requestTime: Timestamp, asked: Tick = .first, responseTime: Timestamp,
+        bodyLength: Int64 = 0, category: String = CacheCategory.important.name, assignedTTL: TimeSpan? = nil
     ) {
         self.head = head
         self.requestFields = requestFields
-        self.requestTime = requestTime
+        (self.requestTime, self.asked) = (requestTime, asked)
         self.responseTime = responseTime
         self.bodyLength = bodyLength
         self.category = category

@@ -13,7 +13,7 @@ extension PartialResponse {
     ///
     /// Nil unless both have the same strong tag and length, and their ranges overlap or touch; then `answer` is a separate response.
     package static func combined(
-        _ stored: StoredResponse, with answer: ResponseHead, requestTime: Timestamp, responseTime: Timestamp
+        _ stored: StoredResponse, with answer: ResponseHead, sent: Moment, responseTime: Timestamp
     ) -> (response: StoredResponse, pieces: [Piece])? {
         guard case .part(let new, of: let length?) = part(of: answer), let old = held(by: stored, length: length),
             let tag = answer.fields.single(.eTag).flatMap({ EntityTag($0) }), tag.isStrong, let own = stored.entityTag,
@@ -21,7 +21,7 @@ extension PartialResponse {
         else { return nil }
         var answer = answer
         answer.fields = withoutContentDigests(answer.fields)
-        var response = Revalidation.freshened(stored, by: answer, requestTime: requestTime, responseTime: responseTime)
+        var response = Revalidation.freshened(stored, by: answer, sent: sent, responseTime: responseTime)
         let union = min(old.lowerBound, new.lowerBound)..<max(old.upperBound, new.upperBound)
         response.head = holding(union, of: length, fields: response.head.fields)
         response.bodyLength = Int64(union.count)

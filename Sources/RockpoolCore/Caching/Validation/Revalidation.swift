@@ -44,8 +44,7 @@ package enum Revalidation {
     /// connection, or are excluded from storing (`Set-Cookie`, and those named by the 304's own `no-cache="…"`).
     /// - Parameter request: The validating request; its fields are stored if the 304 changes the list of fields the response varies by.
     package static func freshened(
-        _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil, requestTime: Timestamp,
-        responseTime: Timestamp
+        _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil, sent: Moment, responseTime: Timestamp
     ) -> StoredResponse {
         var fields = stored.head.fields
         var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
@@ -72,7 +71,7 @@ package enum Revalidation {
                     updated, for: request, isPrivate: CacheControl.governing(in: updated.fields).directives.isPrivate == .all)
             } ?? updated
         var freshened = StoredResponse(
-            head: head, requestFields: stored.requestFields, requestTime: requestTime, responseTime: responseTime,
+            head: head, requestFields: stored.requestFields, requestTime: sent.at, asked: sent.tick, responseTime: responseTime,
             bodyLength: stored.bodyLength, category: stored.category, assignedTTL: stored.assignedTTL)
         // Otherwise it stays the same variant: the 304 may have selected a different variant than the request does (§4.3.4).
         if freshened.validity.varyNames != stored.validity.varyNames {
@@ -109,7 +108,7 @@ extension Revalidation {
     /// the resource must not contradict the stored 200.
     /// - Parameter length: The length in bytes of a GET's body, if the response declares it; framing is not part of the fields here.
     package static func head(
-        _ stored: StoredResponse, by response: ResponseHead, length: Int64?, requestTime: Timestamp, responseTime: Timestamp
+        _ stored: StoredResponse, by response: ResponseHead, length: Int64?, sent: Moment, responseTime: Timestamp
     ) -> HeadOutcome {
         guard stored.head.status == 200 || stored.part != nil else { return .unrelated }
         if StatusCode.contradictsOK(response.status) { return .outdated }
@@ -119,7 +118,7 @@ extension Revalidation {
         else { return .outdated }
         // A HEAD with a different `Vary` does not determine which variant the stored response would be.
         guard response.fields[.vary] == nil || isSame(.vary, stored: stored, response: response) else { return .outdated }
-        return .freshened(freshened(stored, by: response, requestTime: requestTime, responseTime: responseTime))
+        return .freshened(freshened(stored, by: response, sent: sent, responseTime: responseTime))
     }
 
     private static func isSame(_ name: HTTPField.Name, stored: StoredResponse, response: ResponseHead) -> Bool {

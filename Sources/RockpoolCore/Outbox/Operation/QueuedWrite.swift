@@ -71,6 +71,10 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
         return expiresAt != nil && signed == expiresAt
     }
     package var endedAt: Timestamp?
+    /// When it was sent first, in the order of ticks; nil before.
+    package var begun: Tick?
+    /// When it ended, in the order of ticks; nil before.
+    package var ended: Tick?
     /// True for a write of a telemetry route (docs/outbox.md#telemetry).
     package var isTelemetry: Bool { Lane.isTelemetry(lane, upstream: upstream) }
     package var lastError: String?

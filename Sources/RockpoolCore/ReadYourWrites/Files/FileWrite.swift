@@ -30,6 +30,8 @@ package struct FileWrite: Hashable, Sendable {
     package var principal: String?
     /// When the write was accepted, or was delivered.
     package var at: Timestamp = .distantPast
+    /// Its end; nil while it is open.
+    package var ended: Tick?
     package var isDelivered = false
 
     /// Nil for a request of another method, for a part of a file, and for one with a query, which names something else than a file.

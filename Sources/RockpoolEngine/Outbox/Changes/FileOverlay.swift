@@ -17,7 +17,7 @@ final class FileOverlay: Sendable {
         /// The collections that clients have listed with their members.
         var listed: Set<FilePath> = []
         /// Paths that a client was told are not there, and when.
-        var missing: [MissingFile: Timestamp] = [:]
+        var missing: [MissingFile: Moment] = [:]
         /// Open writes that reads do not include.
         var unshown = UnshownWrites()
 
@@ -95,7 +95,7 @@ final class FileOverlay: Sendable {
             case .delivered:
                 upstreams[operation.upstream]?.close(write.sequence)
                 write.isDelivered = true
-                write.at = operation.endedAt ?? operation.acceptedAt
+                (write.at, write.ended) = (operation.endedAt ?? operation.acceptedAt, operation.ended ?? .first)
                 write.etag = operation.result?.head.fields[.eTag]
                 upstreams[operation.upstream, default: Writes()].keep(write)
             }
@@ -120,12 +120,13 @@ final class FileOverlay: Sendable {
     }
 
     /// Records a write that its upstream has answered at once, where a stored listing may lack it.
-    func note(_ request: RequestHead, answer: ResponseHead, length: Int64, upstream: String, principal: String?, at moment: Timestamp) {
+    func note(_ request: RequestHead, answer: ResponseHead, length: Int64, upstream: String, principal: String?, at moment: Moment) {
         let isUpload = Invalidation.uploadedObject(of: request) != nil
         let head = isUpload ? RequestHead(method: .put, origin: request.origin, target: request.path) : request
         guard (200...299).contains(answer.status), answer.status != 207, var write = FileWrite(head) else { return }
         if isUpload { write.effect = .derivation(from: write.path) }
-        (write.length, write.at, write.principal, write.isDelivered) = (length, moment, principal, true)
+        (write.length, write.principal, write.isDelivered) = (length, principal, true)
+        (write.at, write.ended) = (moment.at, moment.tick)
         write.etag = answer.fields[.eTag]
         upstreams.withLock { upstreams in
             let isOfWebDAV = WebDAVEffect(request) != nil && request.method != .delete || request.path.hasSuffix("/")
@@ -153,7 +154,7 @@ final class FileOverlay: Sendable {
     }
 
     /// Records that a client was told that there is nothing at a path.
-    func noteMissing(_ path: FilePath, upstream: String, principal: String?, at moment: Timestamp) {
+    func noteMissing(_ path: FilePath, upstream: String, principal: String?, at moment: Moment) {
         upstreams.withLock { upstreams in
             if upstreams[upstream]?.missing.count ?? 0 >= Self.missingLimit { upstreams[upstream]?.missing = [:] }
             upstreams[upstream, default: Writes()].missing[MissingFile(path: path, principal: principal)] = moment
@@ -169,8 +170,9 @@ final class FileOverlay: Sendable {
         }
         if case .absent = fold(upstream: upstream, principal: principal, deliveredSince: nil).state(of: write.path) { return true }
         let file = MissingFile(path: write.path, principal: principal)
-        guard let moment = upstreams.withLock({ $0[upstream]?.missing[file] }), now - moment < Self.missingFor,
-            case .server(write.path, nil) = fold(upstream: upstream, principal: principal, deliveredSince: moment).state(of: write.path)
+        guard let moment = upstreams.withLock({ $0[upstream]?.missing[file] }), now - moment.at < Self.missingFor,
+            case .server(write.path, nil) = fold(upstream: upstream, principal: principal, deliveredSince: moment.tick).state(
+                of: write.path)
         else { return false }
         return true
     }
@@ -182,11 +184,11 @@ final class FileOverlay: Sendable {
         if let gap = fold(upstream: upstream, principal: principal, deliveredSince: nil).gap(at: parent) { return gap }
         let told = upstreams.withLock { upstreams in
             upstreams[upstream]?.missing.filter { file, moment in
-                file.principal == principal && file.path.contains(parent) && now - moment < Self.missingFor
+                file.principal == principal && file.path.contains(parent) && now - moment.at < Self.missingFor
             }
         }
         return told?.first { file, moment in
-            let since = fold(upstream: upstream, principal: principal, deliveredSince: moment)
+            let since = fold(upstream: upstream, principal: principal, deliveredSince: moment.tick)
             return [file.path, parent].allSatisfy { since.state(of: $0) == .server($0, by: nil) }
         }?.key.path
     }
@@ -223,11 +225,11 @@ final class FileOverlay: Sendable {
     }
 
     /// Returns the principal's open writes, and those that were delivered since `moment`, in the order of their effect.
-    /// - Parameter moment: When the copy was fetched; nil for the open ones only.
-    func fold(upstream: String, principal: String?, deliveredSince moment: Timestamp?) -> FileFold {
+    /// - Parameter moment: those that have ended by then are part of the copy; nil for the open ones only.
+    func fold(upstream: String, principal: String?, deliveredSince moment: Tick?) -> FileFold {
         upstreams.withLock { upstreams in
             guard let writes = upstreams[upstream] else { return FileFold([]) }
-            let late = moment.map { moment in writes.delivered.filter { $0.at >= moment } } ?? []
+            let late = moment.map { moment in writes.delivered.filter { $0.ended ?? .first >= moment } } ?? []
             let open = writes.open.values.sorted { $0.sequence < $1.sequence }
             return FileFold((late + open).filter { $0.principal == principal })
         }

@@ -8,8 +8,8 @@ final class WriteOverlay: Sendable {
         var sequence: Int64
         var entityID: String?
         var principal: String?
-        /// Nil while the write is open.
-        var deliveredAt: Timestamp?
+        /// Its end; nil while the write is open.
+        var deliveredAt: Tick?
     }
 
     /// A write that waits for a person or for a search of its effect.
@@ -36,9 +36,9 @@ final class WriteOverlay: Sendable {
     private struct Writes {
         var open = SequenceTable<OpenWrite>()
         private var texts = SharedTexts()
-        /// The open ones that later writes to their entity may have passed: uncertain, in conflict or parked; with the time at which a live write
-        /// last passed them.
-        private var stuck: [Int64: Timestamp] = [:]
+        /// The open ones that later writes to their entity may have passed: uncertain, in conflict or parked; with the end of the last live
+        /// write that has passed them.
+        private var stuck: [Int64: Tick] = [:]
         /// In order of `deliveredAt`.
         var delivered: [Write] = []
         /// Writes that are dead, in conflict or uncertain, by sequence.
@@ -51,12 +51,12 @@ final class WriteOverlay: Sendable {
         /// True if reads show a write that is not delivered, whatever copy they have.
         var isOpen: Bool { open.count > 0 || !troubled.isEmpty }
 
-        /// The time of the last delivery.
-        var lastDelivery: Timestamp { delivered.last?.deliveredAt ?? .distantPast }
+        /// The last delivery.
+        var lastDelivery: Tick { delivered.last?.deliveredAt ?? .first }
 
         mutating func note(_ write: Write, state: OperationState) {
             stuck[write.sequence] =
-                [.uncertain, .conflicted, .parked].contains(state) ? stuck[write.sequence] ?? .distantPast : nil
+                [.uncertain, .conflicted, .parked].contains(state) ? stuck[write.sequence] ?? .first : nil
             switch state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
                 open[write.sequence] = OpenWrite(entityID: write.entityID.map { UUIDText($0) }, principal: texts.shared(write.principal))
@@ -65,14 +65,14 @@ final class WriteOverlay: Sendable {
                 guard open[write.sequence] != nil || isEmpty else { return }
                 open[write.sequence] = nil
                 // The news of a delivery comes when its effects are noted, which may be after the news of a later delivery in another lane.
-                let place = delivered.lastIndex { $0.deliveredAt ?? .distantPast <= write.deliveredAt ?? .distantFuture }
+                let place = delivered.lastIndex { $0.deliveredAt ?? .first <= write.deliveredAt ?? .last }
                 delivered.insert(write, at: place.map { $0 + 1 } ?? 0)
                 if delivered.count > WriteOverlay.deliveredLimit { delivered.removeFirst(WriteOverlay.deliveredLimit / 2) }
             }
         }
 
         /// Notes that a live write to an entity was answered.
-        mutating func notePassed(_ entityID: String, principal: String?, at moment: Timestamp) {
+        mutating func notePassed(_ entityID: String, principal: String?, at moment: Tick) {
             let entity = UUIDText(entityID)
             for sequence in stuck.keys where open[sequence].map({ $0.principal == principal && $0.entityID == entity }) ?? false {
                 stuck[sequence] = moment
@@ -81,17 +81,17 @@ final class WriteOverlay: Sendable {
 
         /// The open writes that a later one of this principal to the same entity has passed, which a copy fetched at `since` includes: that copy
         /// shows what has become of them.
-        func passed(of principal: String?, since: Timestamp) -> Set<Int64> {
+        func passed(of principal: String?, since: Tick) -> Set<Int64> {
             guard !stuck.isEmpty else { return [] }
             var last: [String?: Int64] = [:]
             for write in delivered where write.principal == principal {
-                guard write.deliveredAt ?? .distantFuture < since else { break }
+                guard write.deliveredAt ?? .last < since else { break }
                 last[write.entityID] = max(last[write.entityID] ?? 0, write.sequence)
             }
             return Set(
                 stuck.lazy.filter { sequence, passedAt in
                     guard let write = open[sequence], write.principal == principal else { return false }
-                    return passedAt > .distantPast && passedAt <= since || (last[write.entityID?.text] ?? 0) > sequence
+                    return passedAt > .first && passedAt <= since || (last[write.entityID?.text] ?? 0) > sequence
                 }.map(\.key))
         }
     }
@@ -118,20 +118,20 @@ final class WriteOverlay: Sendable {
         // Nothing that is read has anything of it.
         guard !operation.isTelemetry else { return false }
         guard operation.collection != nil else { return files.note(operation) }
-        return note(OperationSummary(operation), entityID: operation.entityID, endedAt: operation.endedAt)
+        return note(OperationSummary(operation), entityID: operation.entityID, ended: operation.ended)
     }
 
     /// Records the current state of an operation on an entity of a declared resource, as `note(_:)` does.
-    func note(_ operation: OperationSummary, entityID: String?, endedAt: Timestamp? = nil) -> Bool {
+    func note(_ operation: OperationSummary, entityID: String?, ended: Tick? = nil) -> Bool {
         guard let collection = operation.collection else { return false }
         deletions.note(operation, entityID: entityID)
         let write = Write(
             sequence: operation.sequence, entityID: entityID, principal: operation.principal,
-            deliveredAt: operation.state == .delivered ? endedAt ?? operation.acceptedAt : nil)
+            deliveredAt: operation.state == .delivered ? ended ?? .first : nil)
         defer { noteCount.add(1, ordering: .releasing) }
         return collections.withLock { collections in
             let key = Key(upstream: operation.upstream, collection: collection)
-            let (wasOpen, last) = (collections[key]?.isOpen ?? false, collections[key]?.lastDelivery ?? .distantPast)
+            let (wasOpen, last) = (collections[key]?.isOpen ?? false, collections[key]?.lastDelivery ?? .first)
             let isTroubled = [.dead, .conflicted, .uncertain].contains(operation.state)
             collections[key, default: Writes()].troubled[operation.sequence] =
                 isTroubled
@@ -147,7 +147,7 @@ final class WriteOverlay: Sendable {
 
     /// Notes that a live write of a client to an entity was answered: reads of later copies show what has become of its earlier writes that wait
     /// for a person.
-    func notePassed(upstream: String, collection: String, entityID: String, principal: String?, at moment: Timestamp) {
+    func notePassed(upstream: String, collection: String, entityID: String, principal: String?, at moment: Tick) {
         let isNews = collections.withLock { collections -> Bool in
             let key = Key(upstream: upstream, collection: collection)
             // In place: a copy would cost as much as all writes of the collection.
@@ -162,12 +162,12 @@ final class WriteOverlay: Sendable {
     func load(_ delivered: [QueuedWrite]) {
         defer { noteCount.add(1, ordering: .releasing) }
         for operation in delivered where !operation.isTelemetry {
-            guard let collection = operation.collection, let endedAt = operation.endedAt else {
+            guard let collection = operation.collection, let ended = operation.ended else {
                 _ = files.note(operation)
                 continue
             }
             let write = Write(
-                sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal, deliveredAt: endedAt)
+                sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal, deliveredAt: ended)
             collections.withLock {
                 $0[Key(upstream: operation.upstream, collection: collection), default: Writes()].delivered.append(write)
             }
@@ -175,8 +175,8 @@ final class WriteOverlay: Sendable {
     }
 
     /// True if a copy lacks a write to its collection, or to an item of it.
-    /// - Parameter moment: the time until which the copy includes writes.
-    func concerns(_ moment: Timestamp, upstream: String, collection: String) -> Bool {
+    /// - Parameter moment: writes that have ended by then are part of the copy.
+    func concerns(_ moment: Tick, upstream: String, collection: String) -> Bool {
         if deletions.mayCover(upstream: upstream, name: collection) { return true }
         return collections.withLock { collections in
             guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return false }
@@ -198,18 +198,18 @@ final class WriteOverlay: Sendable {
         }
     }
 
-    /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance. One that waits for a person is not among
+    /// Returns the writes that are not part of a copy which includes those that have ended by `includes`, in order of acceptance. One that waits for a person is not among
     /// them if the copy includes a later one.
     /// - Parameters:
     ///   - entityID: selects one item; nil for the whole collection.
-    ///   - fetchedAt: nil when there is no copy.
+    ///   - includes: nil when there is no copy.
     func writes(
-        upstream: String, collection: String, entityID: String?, principal: String?, fetchedAt: Timestamp?
+        upstream: String, collection: String, entityID: String?, principal: String?, includes: Tick?
     ) -> [Write] {
         collections.withLock { collections in
             guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return [] }
-            let since = fetchedAt ?? .distantPast
-            let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .distantFuture >= since }
+            let since = includes ?? .first
+            let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .last >= since }
             let item = entityID.map { UUIDText($0) }
             let passed = writes.passed(of: principal, since: since)
             let open = writes.open.all

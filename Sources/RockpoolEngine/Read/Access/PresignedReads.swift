@@ -13,13 +13,13 @@ struct PresignedReads: Sendable {
     let now: @Sendable () -> Timestamp
 
     /// Keeps the signature of a request that the upstream has answered with the object.
-    func keep(_ answer: ResponseHead, sentAt: Timestamp, for context: RequestContext) {
+    func keep(_ answer: ResponseHead, sentAt: Moment, for context: RequestContext) {
         guard let key = Self.key(of: context.request.method, for: context), context.plan.upstream != nil, context.plan.store != .never,
             [200, 206, 304].contains(answer.status)
         else { return }
         let category = context.plan.category ?? .important
         let response = StoredResponse(
-            head: ResponseHead(status: 204), requestTime: sentAt, responseTime: now(), category: category.name)
+            head: ResponseHead(status: 204), requestTime: sentAt.at, asked: sentAt.tick, responseTime: now(), category: category.name)
         Task {
             do {
                 guard try await cache.lookup([key]).isEmpty else { return }

@@ -17,7 +17,7 @@ struct ProtectionSpaces: Sendable {
     let now: @Sendable () -> Timestamp
 
     /// Keeps an answer, if it is a challenge.
-    func keep(_ answer: ResponseHead, sentAt: Timestamp, for context: RequestContext) {
+    func keep(_ answer: ResponseHead, sentAt: Moment, for context: RequestContext) {
         let (request, plan) = (context.request, context.plan)
         guard answer.status == 401, plan.upstream != nil, plan.store != .never,
             KeptChallenge.isOne(answer, to: request, policy: plan.policy, identity: context.identity.partition),
@@ -28,7 +28,8 @@ struct ProtectionSpaces: Sendable {
             let moment = now()
             let category = plan.category ?? .important
             let response = StoredResponse(
-                head: KeptChallenge.head(of: answer), requestTime: sentAt, responseTime: moment, category: category.name)
+                head: KeptChallenge.head(of: answer), requestTime: sentAt.at, asked: sentAt.tick, responseTime: moment,
+                category: category.name)
             do {
                 let known = try await cache.lookup([key]).first
                 guard known.map({ moment - $0.response.responseTime > Self.renewedAfter }) ?? true else { return }

@@ -32,12 +32,12 @@ final class InFlightFetches: Sendable {
     /// - Parameters:
     ///   - epoch: The epoch of the key's base from before lookup; nil if the store must not be read again.
     ///   - mayFollow: True if the response to another request is acceptable.
-    func join(at key: FetchKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
+    func join(at key: FetchKey, since epoch: UInt64?, mayFollow: Bool, now: Moment) -> Place {
         state.withLock { state in
-            if state.uncollapsible.contains(key.base, now: now) { return .alone }
+            if state.uncollapsible.contains(key.base, now: now.at) { return .alone }
             if let fetch = state.fetches[key] { return mayFollow ? .follow(fetch) : .alone }
             guard epoch == nil || state.epochs[Self.slot(of: key.base)] == epoch else { return .lookAgain }
-            let fetch = CoalescedFetch(at: now)
+            let fetch = CoalescedFetch(at: now.tick)
             state.fetches[key] = fetch
             return .lead(fetch)
         }
@@ -96,10 +96,10 @@ final class CoalescedFetch: Sendable {
 
     private let state = Mutex(State())
     /// When it began.
-    let startedAt: Timestamp
+    let startedAt: Tick
 
     /// - Parameter now: for a fetch that others may follow.
-    init(at now: Timestamp = .distantPast) { startedAt = now }
+    init(at now: Tick = .first) { startedAt = now }
 
     /// Starts the fetch. Called once, by the leader.
     /// - Parameter executor: runs it where the leader runs, so that no thread is woken for it; nil for the shared threads.

@@ -24,9 +24,9 @@ struct EntryRow: Sendable {
 
     static let insertion = """
         INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
-            response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
+            asked, response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
             body_length, in_file, coding, part, own_write_at, own_write_included, uses, rank, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     /// Inserts the row and returns its id.
@@ -45,7 +45,8 @@ struct EntryRow: Sendable {
             FieldCodec.encode(response.requestFields).databaseValue,
         ]
         let times: [DatabaseValue] = [
-            response.requestTime.milliseconds.databaseValue, response.responseTime.milliseconds.databaseValue,
+            response.requestTime.milliseconds.databaseValue, response.asked.number.databaseValue,
+            response.responseTime.milliseconds.databaseValue,
             response.assignedTTL?.milliseconds.databaseValue ?? .null, now.milliseconds.databaseValue,
             now.milliseconds.databaseValue, lifetime.freshUntil.milliseconds.databaseValue,
             lifetime.keptUntil.milliseconds.databaseValue, isPinned.databaseValue, response.isInvalidated.databaseValue,
@@ -53,7 +54,7 @@ struct EntryRow: Sendable {
         let body: [DatabaseValue] = [
             bytes.databaseValue, bodyHash.data.databaseValue, response.bodyLength.databaseValue, (inlineBody == nil).databaseValue,
             bodyCoding.rawValue.databaseValue, (response.part?.range?.lowerBound ?? -1).databaseValue,
-            response.ownWrite?.at.milliseconds.databaseValue ?? .null, (response.ownWrite?.isIncluded ?? false).databaseValue,
+            response.ownWrite?.at.number.databaseValue ?? .null, (response.ownWrite?.isIncluded ?? false).databaseValue,
             uses.databaseValue, rank.databaseValue, inlineBody?.data.databaseValue ?? .null,
         ]
         try statement.run(identifying + times + body, in: db)
@@ -62,7 +63,7 @@ struct EntryRow: Sendable {
 
     /// The columns that `entry(from:key:)` reads.
     static let columns = """
-        id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, invalid,
+        id, status, fields, request_fields, request_time, asked, response_time, assigned_ttl, category, stored_at, pinned, invalid,
         body_sha, body_length, in_file, coding, own_write_at, own_write_included
         """
 
@@ -89,7 +90,8 @@ struct EntryRow: Sendable {
         }
         var response = StoredResponse(
             head: ResponseHead(status: status, fields: fields), requestFields: requestFields,
-            requestTime: Timestamp(milliseconds: try columns.next()), responseTime: Timestamp(milliseconds: try columns.next()),
+            requestTime: Timestamp(milliseconds: try columns.next()), asked: Tick(number: try columns.next()),
+            responseTime: Timestamp(milliseconds: try columns.next()),
             bodyLength: 0, category: "", assignedTTL: try columns.nextIfAny(Int64.self).map(TimeSpan.init(milliseconds:)))
         response.category = try columns.next()
         let storedAt = Timestamp(milliseconds: try columns.next())
@@ -98,11 +100,11 @@ struct EntryRow: Sendable {
         let hash: Data = try columns.next()
         response.bodyLength = try columns.next()
         let isInFile: Bool = try columns.next()
-        guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 14) }
+        guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 15) }
         let ownWriteAt = try columns.nextIfAny(Int64.self)
         let isIncluded: Bool = try columns.next()
         response.isHeadOnly = key.isOfHead
-        response.ownWrite = ownWriteAt.map { OwnWriteMark(at: Timestamp(milliseconds: $0), isIncluded: isIncluded) }
+        response.ownWrite = ownWriteAt.map { OwnWriteMark(at: Tick(number: $0), isIncluded: isIncluded) }
         return CacheEntry(
             id: id, key: key, response: response, storedAt: storedAt, isPinned: isPinned, bodyHash: Array(hash),
             bodyIsInFile: isInFile, bodyCoding: coding)

@@ -32,17 +32,17 @@ final class Invalidations: Sendable {
 
     /// The names of two generations: the older one is dropped as a whole, so that no name is moved when another one comes.
     private struct Moments {
-        private var recent: [Name: Timestamp] = [:]
-        private var older: [Name: Timestamp] = [:]
+        private var recent: [Name: Tick] = [:]
+        private var older: [Name: Tick] = [:]
 
         var isEmpty: Bool { recent.isEmpty && older.isEmpty }
 
-        subscript(_ name: Name) -> Timestamp? {
+        subscript(_ name: Name) -> Tick? {
             let name = name.canonical
             return recent[name] ?? older[name]
         }
 
-        mutating func note(_ name: Name, at moment: Timestamp) {
+        mutating func note(_ name: Name, at moment: Tick) {
             recent[name.canonical] = moment
             guard recent.count >= Invalidations.generationCount else { return }
             swap(&recent, &older)
@@ -60,15 +60,15 @@ final class Invalidations: Sendable {
     /// True if nothing was invalidated lately.
     var isEmpty: Bool { moments.withLock(\.isEmpty) }
 
-    func note(_ names: [Name], at moment: Timestamp) {
+    func note(_ names: [Name], at moment: Tick) {
         moments.withLock { moments in
             for name in names { moments.note(name, at: moment) }
         }
     }
 
-    /// Returns the time of the last own write to the path after a request had been sent; nil without one.
+    /// Returns the end of the last own write to the path after a request had been sent; nil without one.
     /// - Parameter isNearby: true if a write nearby counts, too.
-    func ownWrite(to path: String, since sent: Timestamp, isNearby: Bool = false) -> Timestamp? {
+    func ownWrite(to path: String, since sent: Tick, isNearby: Bool = false) -> Tick? {
         moments.withLock { moments in
             [moments[.path(path)], isNearby ? moments[.near(path)] : nil].compactMap(\.self).filter { $0 > sent }.max()
         }
@@ -93,7 +93,7 @@ final class Invalidations: Sendable {
     }
 
     /// True if any of these names was invalidated after a request had been sent.
-    func happened(toAny names: [Name], since sent: Timestamp) -> Bool {
+    func happened(toAny names: [Name], since sent: Tick) -> Bool {
         moments.withLock { moments in names.contains { name in moments[name].map { $0 > sent } ?? false } }
     }
 }

@@ -9,7 +9,7 @@ enum CacheSchema {
         applicationID: 0x5250_6368,
         migrations: [
             create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants, addProbation,
-            addUses,
+            addUses, addTicks,
         ],
         synchronous: .normal)
 

@@ -40,7 +40,7 @@ extension CacheStore {
     /// - Parameter origin: Nil removes the copies from every origin.
     /// - Throws: `DatabaseError`; entries removed before the error stay removed.
     package func forget(_ partition: StoragePartition, origin: OriginAddress? = nil) async throws -> RemovalCount {
-        invalidations.note([.identity(partition.name)], at: clock())
+        invalidations.note([.identity(partition.name)], at: ticks.next())
         return try await remove(where: .identity(partition.name, origin: origin))
     }
 

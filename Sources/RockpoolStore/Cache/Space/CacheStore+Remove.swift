@@ -10,7 +10,7 @@ extension CacheStore {
     var batchRows: Int { min(200, max(8, database.checkpointFrames / 5)) }
 
     /// True if a URL was invalidated after a request had been sent.
-    package func wasInvalidated(_ url: String, since sent: Timestamp) -> Bool { invalidations.happened(toAny: [.url(url)], since: sent) }
+    package func wasInvalidated(_ url: String, since sent: Tick) -> Bool { invalidations.happened(toAny: [.url(url)], since: sent) }
 
     /// Removes the entries that match the filter, pinned or not, in batches.
     /// - Parameter dryRun: counts by the same selection and changes nothing.

@@ -35,7 +35,7 @@ extension DataStore {
         """
         origin = ?, method = ?, target = sealed_target(?), intent = ?, headers = ?, content_type = ?, body = sealed(?), blob_sha = ?, body_len = ?,
             idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL,
-            answered_attempts = 0
+            sent_tick = NULL, answered_attempts = 0
         """)
 
     /// Attaches the blob of a revision, and pins its base.

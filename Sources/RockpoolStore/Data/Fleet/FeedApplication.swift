@@ -116,8 +116,16 @@ struct FeedApplication {
         let values = row.values.filter { known.contains($0.name) }
         let before = table.name == "op" ? try Self.blob(of: key, in: db) : nil
         try db.cachedStatement(sql: table.insertion(of: values.map(\.name))).execute(arguments: StatementArguments(values.map(\.value)))
-        if table.name == "op" { try blobs.move(from: before, to: Data.fromDatabaseValue(row["blob_sha"]), in: db) }
+        guard table.name == "op" else { return }
+        try blobs.move(from: before, to: Data.fromDatabaseValue(row["blob_sha"]), in: db)
+        try db.cachedStatement(sql: Self.noting).execute(arguments: [row["seq"]])
     }
+
+    /// What another node has sent or ended has its ticks here when the news of it comes.
+    private static let noting = """
+        UPDATE op SET sent_tick = iif(first_sent_at IS NULL, NULL, coalesce(sent_tick, tick())),
+            ended_tick = iif(ended_at IS NULL, NULL, coalesce(ended_tick, tick())) WHERE seq = ?
+        """
 
     private mutating func remove(_ key: RowBytes, of table: ReplicatedTable, in db: Database) throws {
         if table.name == "op", let sequence = Int64.fromDatabaseValue(key["seq"]) {

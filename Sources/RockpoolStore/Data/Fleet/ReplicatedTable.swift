@@ -37,6 +37,9 @@ struct ReplicatedTable: Sendable {
             })
     }
 
+    /// The columns that each node has for itself: the order of what it has asked and been answered.
+    private static let own: Set<String> = ["sent_tick", "ended_tick"]
+
     /// The columns in which a row of another table names the operation that it belongs to, beside its key.
     static let owners = ["sync_log": "seq", "id_map": "created_by", "conflict": "seq"]
 
@@ -52,7 +55,9 @@ struct ReplicatedTable: Sendable {
     static func all(in db: Database) throws -> [ReplicatedTable] {
         try known.map { table in
             let keys = try db.primaryKey(table.name).columns
-            let names = try db.columns(in: table.name).map(\.name).filter { !keys.contains($0) && !table.heavy.contains($0) }
+            let names = try db.columns(in: table.name).map(\.name).filter {
+                !keys.contains($0) && !table.heavy.contains($0) && !own.contains($0)
+            }
             return ReplicatedTable(name: table.name, keys: keys, columns: names, heavy: table.heavy, condition: table.condition)
         }
     }

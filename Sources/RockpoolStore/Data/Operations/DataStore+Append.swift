@@ -219,7 +219,7 @@ extension QueuedWriteDraft {
         operation.isUnproved = share == .unproved
         operation.baseETag = baseETag
         operation.baseSequence = base
-        (operation.viewer, operation.baseSeen) = (viewer, baseSeen)
+        (operation.begun, operation.viewer, operation.baseSeen) = (begun, viewer, baseSeen)
         (operation.needs, operation.follows) = needs
         operation.lostAt = firstSentAt
         return operation
@@ -286,15 +286,15 @@ extension QueuedWriteDraft {
             db.cachedStatement(
                 sql: """
                     SELECT max(seq) FROM (
-                        SELECT seq, principal, state, ended_at, viewer FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
+                        SELECT seq, principal, state, ended_tick, viewer FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
                             AND \(Self.depth("target")) = \(Self.depth("?6"))
-                        UNION ALL SELECT seq, principal, state, ended_at, viewer FROM op
+                        UNION ALL SELECT seq, principal, state, ended_tick, viewer FROM op
                             WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
-                    ) WHERE principal = ?4 AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_at >= ?5)
+                    ) WHERE principal = ?4 AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_tick >= ?5)
                         AND (viewer IS NULL OR ?7 IS NULL OR viewer = ?7 OR seq <= ?8)
                     """),
             arguments: [
-                upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target,
+                upstream, entity, entityID ?? "", principal ?? "", (baseIncludes ?? .first).number, request.target,
                 reach?.program.number, reach?.until ?? 0,
             ])
     }

@@ -5,7 +5,7 @@ import RockpoolCore
 enum LiveWriteRow {
     /// The columns of `op` that are not in `live_write`: what an operation gets when it is made, and the representation that it builds on.
     private static let absent: Set<String> = [
-        "base_sha", "base_seq", "viewer", "base_seen", "state", "reason", "last_error", "first_sent_at", "next_at",
+        "base_sha", "base_seq", "viewer", "base_seen", "state", "reason", "last_error", "first_sent_at", "next_at", "sent_tick",
     ]
     private static let columns = OperationColumn.bound.filter { !absent.contains($0.name) }
     private static let names = columns.map(\.name).joined(separator: ", ")
@@ -18,8 +18,8 @@ enum LiveWriteRow {
     /// Makes an operation of the row ?1 at the moment ?2: uncertain, and due for its first look.
     private static let adoption: String = {
         let placed = OperationColumn.table.filter { $0.bind == nil && $0.inserted != nil }
-        let given = (placed.map(\.name) + ["state", "reason", "first_sent_at", "next_at"]).joined(separator: ", ")
-        let values = placed.compactMap(\.inserted) + ["'uncertain'", "'\(OperationReason.crashed.rawValue)'", "accepted_at", "?2"]
+        let given = (placed.map(\.name) + ["state", "reason", "first_sent_at", "next_at", "sent_tick"]).joined(separator: ", ")
+        let values = placed.compactMap(\.inserted) + ["'uncertain'", "'\(OperationReason.crashed.rawValue)'", "accepted_at", "?2", "0"]
         return "INSERT INTO op (\(names), \(given)) SELECT \(names), \(values.joined(separator: ", ")) FROM live_write WHERE n = ?1"
     }()
 

@@ -77,7 +77,7 @@ extension AttemptRecord {
         guard sent == .no else { return }
         try db.cachedStatement(
             sql: """
-                UPDATE op SET first_sent_at = NULL
+                UPDATE op SET first_sent_at = NULL, sent_tick = NULL
                 WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM attempt
                     WHERE attempt.seq = ?1 AND attempt.rev = op.key_rev AND evidence IS NOT 'no')
                 """

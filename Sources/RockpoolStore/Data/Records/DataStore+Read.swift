@@ -106,7 +106,7 @@ extension DataStore {
     /// Returns operations on entities of declared resources delivered since `moment`: reads must still show their effect
     /// (docs/outbox.md#reads).
     package func deliveredEntities(since moment: Timestamp) async throws -> [QueuedWrite] {
-        try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
+        try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_tick, seq")
     }
 
     /// Returns writes to paths without a declared resource delivered since `moment` (docs/outbox.md#files-and-collections).
@@ -114,7 +114,7 @@ extension DataStore {
         try await light(
             """
             state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NULL
-                AND method IN ('PUT', 'DELETE', 'MKCOL', 'MOVE', 'COPY') ORDER BY ended_at, seq
+                AND method IN ('PUT', 'DELETE', 'MKCOL', 'MOVE', 'COPY') ORDER BY ended_tick, seq
             """)
     }
 

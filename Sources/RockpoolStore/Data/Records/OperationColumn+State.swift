@@ -38,6 +38,8 @@ extension OperationColumn {
         OperationColumn("expires_at", bind: { $0.new.expiresAt?.milliseconds }, read: { $1.expiresAt = try $0.momentIfAny() }).inherited(),
         OperationColumn("ended_at", read: { $1.endedAt = try $0.momentIfAny() }),
         OperationColumn("warned_at"),
+        OperationColumn("sent_tick", bind: { $0.new.begun?.number }, read: { $1.begun = try $0.tickIfAny() }),
+        OperationColumn("ended_tick", read: { $1.ended = try $0.tickIfAny() }),
     ]
 
     /// An operation whose result came from a conflict has fields and no status: it has no response of its own.

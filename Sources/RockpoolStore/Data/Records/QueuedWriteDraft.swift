@@ -26,6 +26,8 @@ package struct QueuedWriteDraft: Sendable {
     package var reason: OperationReason?
     /// When a live attempt may have sent the write before it was queued.
     package var firstSentAt: Timestamp?
+    /// The tick of that.
+    package var begun: Tick?
     package var lastError: String?
     /// The path of the entity's collection, and its id there; nil where no resource is declared.
     package var collection: String?
@@ -47,9 +49,9 @@ package struct QueuedWriteDraft: Sendable {
     /// The representation its client could have seen, kept until the operation is purged. At most 1 MiB; nil when there was none, or a
     /// larger one.
     package var base: Conflict.Side?
-    /// The strong ETag of that representation, and when it was fetched.
+    /// The strong ETag of that representation, and until when own writes are part of it.
     package var baseETag: String?
-    package var baseFetchedAt: Timestamp?
+    package var baseIncludes: Tick?
     /// When and from where its client got it.
     package var baseSeen: BaseSeen?
     /// The program that wrote it, and the waiting writes that this program has in front of it; nil for all of its principal.

@@ -7,6 +7,8 @@ import RockpoolCore
 extension RowReader {
     mutating func moment() throws(UnreadableRow) -> Timestamp { Timestamp(milliseconds: try next()) }
 
+    mutating func tickIfAny() throws(UnreadableRow) -> Tick? { try nextIfAny(Int64.self).map { Tick(number: $0) } }
+
     mutating func momentIfAny() throws(UnreadableRow) -> Timestamp? {
         guard let milliseconds: Int64 = try nextIfAny() else { return nil }
         return Timestamp(milliseconds: milliseconds)

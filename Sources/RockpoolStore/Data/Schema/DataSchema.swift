@@ -6,7 +6,8 @@ import RockpoolCore
 enum DataSchema {
     /// "RPdt".
     static let identity = DatabaseIdentity(
-        applicationID: 0x5250_6474, migrations: [version1, version2, version3, version4, version5, version6, version7], synchronous: .full)
+        applicationID: 0x5250_6474, migrations: [version1, version2, version3, version4, version5, version6, version7, version8],
+        synchronous: .full)
 
     /// Creates triggers that reject transitions outside `OperationMachine.legal` and reasons outside `OperationReason`. They are recreated
     /// when either has changed with the version.

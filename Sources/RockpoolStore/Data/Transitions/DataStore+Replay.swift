@@ -18,11 +18,12 @@ extension DataStore {
                     try self.replica?.claim(operation.sequence, in: db) ?? true
                 else { return nil }
                 let (sequence, moment) = (operation.sequence.databaseValue, now.milliseconds.databaseValue)
+                let tick = self.ticks.next()
                 try Self.transition(
                     in: db, sequence: operation.sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased,
-                    values: [moment], now: now)
+                    values: [moment, tick.number.databaseValue], now: now)
                 try db.cachedStatement(sql: Self.attempting).run([sequence, moment], in: db)
-                operation.lease(at: now)
+                operation.lease(at: Moment(at: now, tick: tick))
                 // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its
                 // place.
                 if let base = operation.baseSequence, let delivered = try Self.delivered(in: db, beneath: base) {
@@ -58,7 +59,7 @@ extension DataStore {
             + "WHERE op_dep.seq = \(row).seq AND \(OperationState.isOpen("needed")))"
     }
 
-    private static let leased = TransitionUpdate("first_sent_at = coalesce(first_sent_at, ?)")
+    private static let leased = TransitionUpdate("first_sent_at = coalesce(first_sent_at, ?), sent_tick = coalesce(sent_tick, ?)")
 
     /// Neither this nor the transition uses RETURNING or takes its rows from the table that it writes: for either, SQLite would create a
     /// temporary table every time.
@@ -135,12 +136,16 @@ extension DataStore {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4), isRepeatable: true) { db in
                 let before = try leased.map { try Self.position(of: $0, in: db) } ?? Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
-                try Self.record(disposition, result, on: before, in: db, now: now)
+                let tick = self.ticks.next()
+                try Self.record(disposition, result, on: before, in: db, tick: tick, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
                 let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
                 try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return (try leased?.delivered(by: disposition, result, attempt, at: now) ?? self.known(id, in: db), mapped)
+                return (
+                    try leased?.delivered(by: disposition, result, attempt, at: Moment(at: now, tick: tick)) ?? self.known(id, in: db),
+                    mapped
+                )
             }
         }
         note(mapped)
@@ -231,13 +236,13 @@ extension DataStore {
         """)
 
     private static func record(
-        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, in db: Database, now: Timestamp
+        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, in db: Database, tick: Tick, now: Timestamp
     ) throws {
         let isAnswered = disposition.countsAsAnswered
         try transition(
             in: db, sequence: operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason,
             allowed: [.inflight],
-            detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
+            detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, tick: tick, update: answered,
             values: [
                 (isAnswered ? 1 : 0).databaseValue, (isAnswered ? 0 : 1).databaseValue,
                 (disposition.state == .delivered ? nil : disposition.detail).databaseValue, (result?.head.status).databaseValue,
@@ -251,21 +256,22 @@ extension DataStore {
 
 extension QueuedWrite {
     /// What `DataStore.leased` makes of the row of a pending operation.
-    fileprivate mutating func lease(at now: Timestamp) {
-        (state, reason, endedAt, probes) = (.inflight, nil, nil, 0)
-        firstSentAt = firstSentAt ?? now
+    fileprivate mutating func lease(at now: Moment) {
+        (state, reason, endedAt, ended, probes) = (.inflight, nil, nil, nil, 0)
+        (firstSentAt, begun) = (firstSentAt ?? now.at, begun ?? now.tick)
     }
 
     /// The row of this leased operation after the transition to `delivered`; nil for any other outcome, and where rows of other tables have a
     /// part in it.
     fileprivate func delivered(
-        by disposition: Disposition, _ result: OperationResult?, _ attempt: AttemptRecord, at now: Timestamp
+        by disposition: Disposition, _ result: OperationResult?, _ attempt: AttemptRecord, at now: Moment
     ) -> QueuedWrite? {
         guard disposition.state == .delivered, let result, result.head.status < 500, attempt.sent == .yes, baseSequence == nil else {
             return nil
         }
         var operation = self
-        (operation.state, operation.reason, operation.endedAt, operation.lastError) = (.delivered, disposition.reason, now, nil)
+        (operation.state, operation.reason, operation.lastError) = (.delivered, disposition.reason, nil)
+        (operation.endedAt, operation.ended) = (now.at, now.tick)
         operation.probes = 0
         operation.nextAttemptAt = disposition.nextAttemptAt ?? nextAttemptAt
         if disposition.countsAsAnswered { operation.answeredAttempts += 1 } else { operation.networkAttempts += 1 }

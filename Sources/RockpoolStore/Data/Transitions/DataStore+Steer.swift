@@ -91,7 +91,7 @@ extension DataStore {
 
     /// A new key, under which nothing was sent yet. The client's own key still recognises its repeated requests.
     private static let renewed = TransitionUpdate(
-        "idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, first_sent_at = NULL")
+        "idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, first_sent_at = NULL, sent_tick = NULL")
 
     private static func newKey(_ now: Timestamp) -> String {
         UUIDv7.make(now: now, random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))

@@ -7,11 +7,11 @@ struct TransitionUpdate: Sendable {
     let sql: String
 
     /// - Parameter assignments: those of its own, with a `?` for each value. SQLite takes the last of two assignments to one column, so
-    ///   they replace shared ones. `?6` must stay before them: the number of a `?` follows the greatest one so far.
+    ///   they replace shared ones. `?7` must stay before them: the number of a `?` follows the greatest one so far.
     init(_ assignments: String = "") {
         let own = assignments.isEmpty ? "" : ", \(assignments)"
         sql = """
-            UPDATE op SET reason = ?2, ended_at = ?3, next_at = coalesce(?4, next_at),
+            UPDATE op SET reason = ?2, ended_at = ?3, ended_tick = iif(?3 IS NULL, NULL, coalesce(?7, tick())), next_at = coalesce(?4, next_at),
                 answered_attempts = CASE WHEN state = 'dead' AND ?6 = 'pending' THEN 0 ELSE answered_attempts END,
                 probes = CASE WHEN ?5 THEN probes + 1 WHEN ?6 = 'uncertain' THEN probes ELSE 0 END,
                 last_error = CASE ?6 WHEN 'delivered' THEN NULL ELSE last_error END, state = ?6\(own)
@@ -34,12 +34,13 @@ extension DataStore {
     ///   - allowed: the states in which the operation may be; nil for all that permit the transition.
     ///   - detail: of the line in the log; nil for the reason.
     ///   - nextAttemptAt: nil keeps the present value; for `parked`, it sets the present time.
+    ///   - tick: of its end, if it ends; nil for now.
     ///   - update: with `values` for its own assignments.
     /// - Throws: `.illegal` when the operation is in another state or the transition is not permitted.
     static func transition(
         in db: Database, sequence: Int64, from before: OperationState, to state: OperationState, reason: OperationReason?,
         allowed: Set<OperationState>? = nil, detail: String? = nil, nextAttemptAt: Timestamp? = nil, countsAsProbe: Bool = false,
-        update: TransitionUpdate = .plain, values: [DatabaseValue] = [], now: Timestamp
+        tick: Tick? = nil, update: TransitionUpdate = .plain, values: [DatabaseValue] = [], now: Timestamp
     ) throws {
         // The table in code gives a more specific error than the trigger.
         guard allowed?.contains(before) ?? true, state == before || OperationMachine.permits(from: before, to: state) else {
@@ -51,7 +52,7 @@ extension DataStore {
         let dueAt = nextAttemptAt ?? (state == .parked ? now : nil)
         let shared: [DatabaseValue] = [
             sequence.databaseValue, (reason?.rawValue).databaseValue, (endedAt?.milliseconds).databaseValue,
-            (dueAt?.milliseconds).databaseValue, countsAsProbe.databaseValue, state.rawValue.databaseValue,
+            (dueAt?.milliseconds).databaseValue, countsAsProbe.databaseValue, state.rawValue.databaseValue, (tick?.number).databaseValue,
         ]
         try db.cachedStatement(sql: update.sql).run(shared + values, in: db)
         if state == .superseded, reason == .squashed { try passOnNeeds(of: sequence, in: db) }

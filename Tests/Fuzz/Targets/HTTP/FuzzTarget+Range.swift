@@ -58,7 +58,7 @@ extension FuzzTarget {
         answer.fields[.contentRange] = more.fieldValue
         guard let old = part.range, let new = more.range,
             let (response, pieces) = PartialResponse.combined(
-                stored, with: answer, requestTime: .distantPast, responseTime: .distantPast)
+                stored, with: answer, sent: Moment(at: .distantPast, tick: .first), responseTime: .distantPast)
         else { return }
         var position = min(old.lowerBound, new.lowerBound)
         for piece in pieces {

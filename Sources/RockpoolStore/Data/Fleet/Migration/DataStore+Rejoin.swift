@@ -43,7 +43,9 @@ extension FleetReplica {
                         SELECT seq, key_rev, (SELECT coalesce(max(n) + 1, 0) FROM attempt WHERE attempt.seq = op.seq), accepted_at,
                             max(accepted_at, ?2), 'crashed', 'maybe' FROM op WHERE seq = ?1
                     """, arguments: [sequence, now.milliseconds])
-            try db.execute(sql: "UPDATE op SET first_sent_at = coalesce(first_sent_at, accepted_at) WHERE seq = ?", arguments: [sequence])
+            try db.execute(
+                sql: "UPDATE op SET first_sent_at = coalesce(first_sent_at, accepted_at), sent_tick = coalesce(sent_tick, 0) WHERE seq = ?",
+                arguments: [sequence])
             try DataStore.transition(in: db, sequence: sequence, from: .pending, to: .uncertain, reason: .crashed, now: now)
         }
         try db.execute(sql: "DELETE FROM fleet_claim; DROP TABLE IF EXISTS fleet_left")
