@@ -115,14 +115,17 @@ struct ReplayerTests {
     /// The process was killed after the delivery and before the cache was invalidated: the next start invalidates it.
     @Test func whatACrashKeptFromTheCacheIsToldAtTheNextStart() async throws {
         let pool = try ScriptedEngine()
+        await pool.ask(.get, "/notes/1")
         pool.goOffline()
         await pool.ask(.put, "/notes/1", body: "a")
+        let queued = try #require(try await pool.operations([.pending]).first)
+        _ = try await pool.engine.data.lease(id: queued.id, now: pool.clock.now)
+        _ = try await pool.engine.data.finish(
+            id: queued.id, disposition: Disposition(state: .delivered), result: OperationResult(head: ResponseHead(status: 200), body: []),
+            attempt: AttemptRecord(sent: .yes), now: pool.clock.now)
         pool.comeOnline()
-        pool.origin.next(.status(200))
-        _ = await Replayer(engine: pool.engine).runOnce()
         await pool.ask(.get, "/notes/1")
-        await pool.ask(.get, "/notes/1")
-        #expect(pool.origin.lines.suffix(2) == ["PUT /notes/1", "GET /notes/1"], "the copy is fresh until it is invalidated")
+        #expect(pool.origin.lines == ["GET /notes/1"], "the copy is fresh until it is invalidated")
         await RecalledDeliveries(engine: pool.engine).project()
         await pool.ask(.get, "/notes/1")
         #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
