@@ -327,7 +327,7 @@ package final class Engine: Sendable {
 
     /// Removes a `Referer` that contains a local id: the id must not be sent, and the request itself is not about that entity.
     private func forgetReferer(_ request: inout RequestHead) {
-        guard !data.localIDs.isEmpty, let referer = request.fields[.referer], referer.contains("loc") else { return }
+        guard !data.localIDs.isEmpty, let referer = request.fields[.referer] else { return }
         let page = RequestHead(method: .get, origin: request.origin, target: "/", fields: [.referer: referer])
         if LocalIDScan.mayOccur(head: page, body: []) { request.fields[.referer] = nil }
     }

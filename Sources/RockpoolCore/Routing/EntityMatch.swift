@@ -253,6 +253,14 @@ extension Resource {
     /// True if the query, not the path, names its items.
     package var namesRows: Bool { rowEquality != nil }
 
+    /// What the paths of its lists and of its items begin with, before the first variable.
+    package var pathPrefixes: Set<String> {
+        Set([collection, item].compactMap(\.self).filter { !$0.isEmpty }.map { String($0.prefix { $0 != "{" && $0 != "?" }) })
+    }
+
+    /// True if a target, or its path, is that of a list or an item.
+    package func shows(_ target: Substring) -> Bool { ResourceTemplates(self).match(target: String(target)) != nil }
+
     /// What names it in reports and stores: the path of its collection, or of the singleton.
     package var label: String { isSingleton ? item ?? "" : collection }
 

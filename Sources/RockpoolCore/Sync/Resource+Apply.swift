@@ -46,6 +46,7 @@ extension Resource {
     /// True if every id in the body of the collection, or of an item, is a number; nil where none is shown.
     package func idsAreNumbers(in body: JSONValue) -> Bool? {
         let shape = RepresentationShape(self)
+        guard shape.ids.count == 1 else { return false }
         let objects = shape.items.get(in: body)?.array?.map(shape.listed) ?? [shape.unwrapped(body)]
         let ids = objects.compactMap { shape.id.get(in: $0) }
         return ids.isEmpty ? nil : ids.allSatisfy { if case .number = $0 { true } else { false } }

@@ -5,6 +5,12 @@ package enum UUIDv7 {
     /// Returns a version 7 UUID in lower-case text: 48 bits of milliseconds, then 74 of the given random bits.
     package static func make(now: Timestamp, random: (UInt64, UInt64)) -> String { bits(now: now, random: random).text }
 
+    /// When a version 7 UUID was made, in whole milliseconds; nil for any other text.
+    package static func moment(of text: String) -> Timestamp? {
+        guard let bits = UUIDBits(text.utf8), bits.high >> 12 & 0xF == 7 else { return nil }
+        return Timestamp(milliseconds: Int64(bits.high >> 16))
+    }
+
     static func bits(now: Timestamp, random: (UInt64, UInt64)) -> UUIDBits {
         let time = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         let high = time << 16 | 0x7000 | random.0 & 0x0FFF

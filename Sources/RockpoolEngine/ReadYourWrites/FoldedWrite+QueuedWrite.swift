@@ -16,6 +16,7 @@ extension FoldedWrite {
             operation.request, body: operation.body, sequence: operation.sequence, entityID: operation.entityID,
             isCreate: operation.localID != nil, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
         isCollectionWide = operation.localID == nil && operation.entityID == nil
+        madeAt = UUIDv7.moment(of: operation.id)
     }
 
     /// A write that is not stored yet and follows all stored ones.
@@ -23,13 +24,15 @@ extension FoldedWrite {
         self.init(
             operation.request, body: operation.body, sequence: .max, entityID: operation.entityID, isCreate: operation.localID != nil,
             action: action, answer: nil, isDelivered: false, in: data)
+        madeAt = UUIDv7.moment(of: operation.id)
     }
 
     private init(
         _ request: RequestHead, body: OperationBody, sequence: Int64, entityID: String?, isCreate: Bool, action: String?,
         answer: JSONValue?, isDelivered: Bool, in data: DataStore
     ) {
-        let mapped = entityID.flatMap { LocalID($0) }.flatMap { data.localIDs.mapping(of: $0) }
+        let local = entityID.flatMap { LocalID($0) }.flatMap { isCreate || data.localIDs.knows($0) ? $0 : nil }
+        let mapped = local.flatMap { data.localIDs.mapping(of: $0) }
         let stored = try? data.content(of: body).bytes()
         var bytes = stored ?? []
         if !data.localIDs.isEmpty, LocalIDScan.mayOccur(head: request, body: bytes) {
@@ -37,8 +40,8 @@ extension FoldedWrite {
         }
         self.init(
             sequence: sequence, method: request.method, isItem: !isCreate, id: mapped?.id.text ?? entityID,
-            idIsNumber: mapped?.id.isNumber ?? false, contentType: request.fields[.contentType], body: bytes, action: action,
-            answer: answer, isDelivered: isDelivered)
+            idIsNumber: mapped?.id.isNumber ?? local?.isNumber ?? false, contentType: request.fields[.contentType], body: bytes,
+            action: action, answer: answer, isDelivered: isDelivered)
         isUnreadable = stored == nil
     }
 }

@@ -30,7 +30,7 @@ extension WritePipeline {
         // Clients without a credential are told apart by it.
         let address = context.identity.principal == nil ? context.exchange.clientAddress : ""
         bare.fields[.rockpoolClient] = address.isEmpty ? nil : address
-        let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
+        let (placement, id) = (await placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
             idempotencyKey: clientKey ?? UUIDv7.make(at: now()), keyIsClients: clientKey != nil, principal: context.identity.principal,
@@ -85,13 +85,23 @@ extension WritePipeline {
         }
     }
 
-    private func placement(of context: RequestContext, upstream: Upstream) -> Placement {
-        Placement(
+    private func placement(of context: RequestContext, upstream: Upstream) async -> Placement {
+        let alias = { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) }
+        let isNumber = await makesNumber(context, collection: context.plan.entity?.names(alias).collection, upstream: upstream)
+        return Placement(
             context.plan.entity, method: context.request.method, upstream: upstream.name,
             order: context.plan.route?.order ?? RouteOrder(upstream.order), principal: context.identity.principal,
             path: context.request.path, sender: context.identity.principal ?? "@\(context.exchange.clientAddress)",
-            newID: LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
-            alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
+            newID: data.localIDs.mint(isNumber: isNumber, now: now()), alias: alias)
+    }
+
+    /// True for a create in a collection whose ids are numbers, as far as that is known: by answers and copies, or else by earlier creates.
+    private func makesNumber(_ context: RequestContext, collection: String?, upstream: Upstream) async -> Bool {
+        guard context.request.method == .post, let entity = context.plan.entity, !entity.isItem, let resource = entity.resource else {
+            return false
+        }
+        let known = await reads.lookup.idsAreNumbers(at: context.request, resource: resource, partition: context.identity.partition)
+        return known ?? collection.map { data.localIDs.hasNumbers(upstream: upstream.name, collection: $0) } ?? false
     }
 
     /// Replaces local ids in the live request if all of them are mapped; the operation keeps its local ids until it is sent. Otherwise the

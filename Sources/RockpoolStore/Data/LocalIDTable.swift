@@ -28,7 +28,14 @@ package final class LocalIDTable: Sendable {
         var rows: [LocalID: Row] = [:]
         var places: OrderedSet<Place> = []
         var aliases: [ServerKey: LocalID] = [:]
+        /// The places with an id that is a number, local or mapped.
+        var numbered: Set<Int32> = []
+        /// True where ids are numbers, by what names the ids of a resource; not stored.
+        var types: [String: Bool] = [:]
     }
+
+    /// The most resources whose type of ids is kept.
+    private static let typeLimit = 1024
 
     private let state = Mutex(State())
 
@@ -49,16 +56,50 @@ package final class LocalIDTable: Sendable {
     /// Returns the request with every local id replaced by its server id. An id that was not assigned here is kept.
     /// - Throws: `UnmappedLocalIDs` for an id without a mapping yet.
     package func substituted(_ head: RequestHead, _ body: [UInt8]) throws(UnmappedLocalIDs) -> (head: RequestHead, body: [UInt8]) {
+        let references = LocalIDScan.references(head: head, body: body)
+        guard references.contains(where: { knows($0.id) }) else { return (head, body) }
         var map: [LocalID: ServerID] = [:]
-        for reference in LocalIDScan.references(head: head, body: body) {
+        for reference in references {
             if let mapping = mapping(of: reference.id) {
                 map[reference.id] = mapping.id
             } else if !knows(reference.id) {
-                map[reference.id] = ServerID(text: reference.id.text)
+                map[reference.id] = ServerID(text: reference.id.text, isNumber: reference.id.isNumber)
             }
         }
         return try LocalIDSubstitution.apply(head: head, body: body, map: map)
     }
+
+    // MARK: the type of ids
+
+    /// Mints an id that was not assigned here: a number where the ids of the API are numbers.
+    package func mint(isNumber: Bool, now: Timestamp) -> LocalID {
+        while true {
+            let (one, two) = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
+            let id = isNumber ? LocalID.makeNumber(random: one) : LocalID.make(now: now, random: (one, two))
+            if !knows(id) { return id }
+        }
+    }
+
+    /// True if a collection has had an id that is a number.
+    package func hasNumbers(upstream: String, collection: String) -> Bool {
+        state.withLock { state in
+            guard let place = state.places.firstIndex(of: Place(upstream: upstream, collection: collection)) else { return false }
+            return state.numbered.contains(Int32(place))
+        }
+    }
+
+    /// True if the ids at a place are known to be numbers; nil if nothing is known of them.
+    package func areNumbers(at place: String) -> Bool? { state.withLock { $0.types[place] } }
+
+    /// Takes what was seen of the ids at a place.
+    package func note(areNumbers: Bool, at place: String) {
+        state.withLock { state in
+            if state.types.count >= Self.typeLimit { state.types = [:] }
+            state.types[place] = areNumbers
+        }
+    }
+
+    // MARK: changes
 
     func load(in db: Database) throws {
         if let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM id_map") { state.withLock { $0.rows.reserveCapacity(count) } }
@@ -88,13 +129,16 @@ package final class LocalIDTable: Sendable {
         state.withLock { state in
             let place = state.places.append(Place(upstream: upstream, collection: collection)).index
             state.rows[id] = Row(place: Int32(place))
+            if id.isNumber { state.numbered.insert(Int32(place)) }
         }
     }
 
     func note(_ id: LocalID, became mapping: ServerMapping) {
         state.withLock { state in
             state.rows[id]?.mapping = Boxed(mapping)
-            guard let row = state.rows[id], let collection = state.places[Int(row.place)].collection else { return }
+            guard let row = state.rows[id] else { return }
+            if mapping.id.isNumber { state.numbered.insert(row.place) }
+            guard let collection = state.places[Int(row.place)].collection else { return }
             let key = ServerKey(upstream: state.places[Int(row.place)].upstream, collection: collection, id: mapping.id.text)
             state.aliases[key] = id
         }

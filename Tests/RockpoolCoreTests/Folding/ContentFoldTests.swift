@@ -36,9 +36,10 @@ private func json(_ text: String) throws -> JSONValue { try JSONValue.parse(Arra
         notes.learned = LearnedTraits(
             isCreating: true,
             made: ["at": .time(digits: 6, offset: "-06:00"), "made": .time(digits: 0, offset: "Z"), "url": .link("/notes/{id}/")])
-        let id = LocalID.make(now: Timestamp(milliseconds: 1_796_005_254_952), random: (1, 2)).text
-        let fold = CollectionFold.fold(
-            try json("[]"), query: nil, with: [.create(3, id, #"{"made":"x"}"#), .put(4, id, #"{"a":1}"#)], resource: notes)
+        let id = LocalID.make(now: Timestamp(milliseconds: 1), random: (1, 2)).text
+        var create = FoldedWrite.create(3, id, #"{"made":"x"}"#)
+        create.madeAt = UUIDv7.moment(of: UUIDv7.make(now: Timestamp(milliseconds: 1_796_005_254_952), random: (1, 2)))
+        let fold = CollectionFold.fold(try json("[]"), query: nil, with: [create, .put(4, id, #"{"a":1}"#)], resource: notes)
         let shown = fold.value.array?.first
         #expect(shown?["at"]?.string == "2026-11-29T20:20:54.952000-06:00" && shown?["url"] == .string("/notes/\(id)/"))
         #expect(shown?["made"] == "x" && shown?["a"] == 1)

@@ -4,6 +4,9 @@ import RockpoolCore
 
 let firstID = LocalID.make(now: noon, random: (1, 2))
 let secondID = LocalID.make(now: noon, random: (3, 4))
+/// Two that are numbers.
+let firstNumber = LocalID.makeNumber(random: 0)
+let secondNumber = LocalID.makeNumber(random: 5)
 let origin = OriginAddress(scheme: .https, host: "api.example.com")
 
 func post(_ target: String = "/v1/notes", type: String? = nil, fields: HTTPFields = [:]) -> RequestHead {
@@ -12,13 +15,16 @@ func post(_ target: String = "/v1/notes", type: String? = nil, fields: HTTPField
     return RequestHead(method: .post, origin: origin, target: target, fields: fields)
 }
 
-/// Replaces `α` and `β` by the two ids, to keep tables readable.
-func spelled(_ text: String) -> String { text.replacing("α", with: firstID.text).replacing("β", with: secondID.text) }
+/// Replaces `α` and `β` by the two texts, and `ν` and `μ` by the two numbers, to keep tables readable.
+func spelled(_ text: String) -> String {
+    [("α", firstID), ("β", secondID), ("ν", firstNumber), ("μ", secondNumber)].reduce(text) { $0.replacing($1.0, with: $1.1.text) }
+}
 
 /// Returns the references found by the scan, as `α path:2`.
 func places(_ head: RequestHead, _ body: String = "") -> [String] {
     LocalIDScan.references(head: head, body: Array(body.utf8)).map { reference in
-        "\(reference.id) \(reference.place.text)".replacing(firstID.text, with: "α").replacing(secondID.text, with: "β")
+        [("α", firstID), ("β", secondID), ("ν", firstNumber), ("μ", secondNumber)]
+            .reduce("\(reference.id) \(reference.place.text)") { $0.replacing($1.1.text, with: $1.0) }
     }
 }
 

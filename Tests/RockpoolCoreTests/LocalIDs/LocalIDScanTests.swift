@@ -33,6 +33,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("/v1/notes/ν", ["ν path:2"]), ("/v1/ν/items/μ.json?x=1", ["ν path:1", "μ path:3"]), ("/Notes(ν)", ["ν path:0"]),
+        ("/rows?id=eq.α,β&ids=ν,μ", ["α query:id", "β query:id", "ν query:ids", "μ query:ids"]), ("/v1?n=%2Fν", ["ν query:n"]),
+        ("/v1/%38000000000000028", ["ν path:1"]),
+        // Another number, or part of a word.
+        ("/v1/notes/νx", []), ("/v1/notes/xν", []), ("/v1/notes/1ν", []), ("/v1/notes/ν0", []), ("/v1/-ν", []), ("/v1/0.ν", []),
+        ("/v1/ν.5", []), ("/v1/8000000000000083", []), ("/v1/%2Dν", []),
+    ])
+    func numbersInTargets(_ target: String, _ expected: [String]) {
+        let target = spelled(target)
+        #expect(places(post(target)) == expected)
+        #expect(LocalIDScan.mayOccur(head: post(target), body: []) == !expected.isEmpty)
+    }
+
+    @Test(arguments: [
+        (#"{"parent":ν,"n":[1, μ ,-2.5e3]}"#, ["ν json:/parent", "μ json:/n/1"]), ("ν", ["ν json:"]),
+        (#"{"parent":"ν"}"#, ["ν json:/parent"]),
+        (#"{"a":{"b":[0,{"c":ν}]},"see":"/notes/μ"}"#, ["ν json:/a/b/1/c", "μ json:/see"]), (#"{"ν":1}"#, ["ν json:/ν"]),
+        (#"{"a":-ν,"b":ν.5,"c":νe2,"d":0.ν,"e":1e-ν}"#, []), (#"{"a":8000000000000083}"#, []),
+    ])
+    func numbersInJSON(_ body: String, _ expected: [String]) {
+        let body = spelled(body)
+        #expect(places(post(type: "application/json"), body) == expected)
+        #expect(LocalIDScan.mayOccur(head: post(), body: Array(body.utf8)) == !expected.isEmpty)
+    }
+
     @Test func aMembersNameIsFoundAtTheMember() {
         let body = #"{"order":{"\#(firstID)":1}}"#
         #expect(places(post(), body) == ["α json:/order/α"])
@@ -79,7 +105,7 @@ import Testing
     }
 
     /// A run of escapes is read once, not again from each escape: in quadratic time these would take minutes.
-    @Test(arguments: ["\\", "%25", "%5C", "%", "l", "\\u006c", "loc_", "%2525"])
+    @Test(arguments: ["\\", "%25", "%5C", "%", "l", "\\u006c", "loc_", "%2525", "8", "%38"])
     func longRunsOfEscapesAreReadOnce(_ escape: String) {
         let body = String(repeating: escape, count: 400_000)
         #expect(!LocalIDScan.mayOccur(head: post(), body: Array(body.utf8)))

@@ -51,6 +51,19 @@ import Testing
     }
 
     @Test(arguments: [
+        (#"{ "id" : ν }"#, "17", true, #"{ "id" : 17 }"#), (#"{"id":ν}"#, "x", false, #"{"id":"x"}"#), (#"[ν,"ν"]"#, "17", true, "[17,17]"),
+        (#"{"ν":1,"see":"/n/ν"}"#, "17", true, #"{"17":1,"see":"/n/17"}"#), (#"{"a":-ν,"b":ν}"#, "17", true, #"{"a":-ν,"b":17}"#),
+        ("ν", "17", true, "17"),
+    ])
+    func numbersInJSON(_ body: String, _ id: String, _ isNumber: Bool, _ expected: String) throws {
+        let map = [firstNumber: ServerID(text: id, isNumber: isNumber)]
+        let head = post(spelled("/v1/notes/ν?x=ν"), type: "application/json", fields: [.ifMatch: spelled("\"ν\"")])
+        let result = try LocalIDSubstitution.apply(head: head, body: Array(spelled(body).utf8), map: map)
+        #expect(String(decoding: result.body, as: UTF8.self) == spelled(expected))
+        #expect(result.head.target == "/v1/notes/\(id)?x=\(id)" && result.head.fields[.ifMatch] == "\"\(id)\"")
+    }
+
+    @Test(arguments: [
         ("parent=α&x=1+2", "a b&c", "parent=a%20b%26c&x=1+2"), ("j=%7B%22id%22%3A%22α%22%7D", "17", "j=%7B%22id%22%3A%2217%22%7D"),
         ("α=β", "17", "17=b-18"),
     ])

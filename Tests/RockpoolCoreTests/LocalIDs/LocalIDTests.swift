@@ -18,6 +18,18 @@ import Testing
     ])
     func anythingElseIsNone(_ text: String) { #expect(LocalID(text) == nil) }
 
+    @Test func aNumberIsOneThatEveryJSONReaderHas() {
+        for random in [0, 5, 12_345, .max] as [UInt64] {
+            let id = LocalID.makeNumber(random: random)
+            #expect(id.isNumber && LocalID(id.text) == id && "\(id)" == id.text)
+            #expect(Int64(id.text).map { $0 < 1 << 53 && $0 >= 8_000_000_000_000_000 } == true)
+        }
+        #expect(firstNumber.text == "8000000000000028" && LocalID.makeNumber(random: 1) != firstNumber && !firstID.isNumber)
+    }
+
+    @Test(arguments: ["800000000000002", "80000000000000280", "8000000000000083", "7999999999999931", "-8000000000000028", "8e15", "8"])
+    func anotherNumberIsNone(_ text: String) { #expect(LocalID(text) == nil) }
+
     @Test(arguments: [
         ("path:0", LocalIDPlace.path(segment: 0)), ("path:12", .path(segment: 12)), ("query:parent", .query("parent")),
         ("query:", .query("")), ("query:a:b=c", .query("a:b=c")), ("json:", .json(JSONPointer(tokens: []))),

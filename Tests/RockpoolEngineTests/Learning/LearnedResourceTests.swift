@@ -70,7 +70,7 @@ struct LearnedResourceTests {
         let id = try #require(reply["Rockpool-Local-Id"])
         #expect(reply.status == 201 && reply.json["title"] == "away")
         let shown = await pool.ask(.get, "/notes").json.array ?? []
-        #expect(shown.contains { $0["id"] == .string(id) && $0["title"] == "away" }, "\(shown)")
+        #expect(shown.contains { $0["id"]?.integer.map { "\($0)" } == id && $0["title"] == "away" }, "\(shown)")
     }
 
     @Test func aContradictionIsTold() async throws {

@@ -30,7 +30,7 @@ struct DeliveryTests {
         }
         let sent = try #require(pool.origin.sent.last)
         #expect(sent.line == "PUT /notes/7/comments/3?about=7" && sent.text == #"{"note":7}"# && sent.head.fields[link] == "7")
-        #expect(pool.origin.sent.allSatisfy { !"\($0.head)\($0.text)".contains("loc_") })
+        #expect(pool.origin.sent.allSatisfy { !LocalIDScan.mayOccur(head: $0.head, body: Array($0.text.utf8)) })
     }
 
     @Test func aRedirectAfterACreateNamesTheServersID() async throws {
@@ -101,7 +101,7 @@ struct DeliveryTests {
         pool.origin.answers { _ in .status(201) }
         await pool.replay()
         #expect(try await pool.all().map(\.reason) == [nil, .unmapped])
-        #expect(pool.origin.sent.allSatisfy { !$0.head.target.contains("loc_") })
+        #expect(pool.origin.sent.allSatisfy { !LocalIDScan.mayOccur(head: $0.head, body: []) })
     }
 
     // MARK: conditions

@@ -28,13 +28,14 @@ extension LocalIDOccurrence {
 
 extension Span<UInt8> {
     /// Returns the bytes of the first local id at `start` or later. An id within a longer word does not count: the characters beside it,
-    /// raw or decoded, must not be a letter or digit.
+    /// raw or decoded, must not be a letter or digit. A number with a sign or a fraction is another number.
     func nextLocalID(from start: Int) -> Range<Int>? {
         var index = start
         while index < count {
             var next = index + 1
             switch self[index] {
             case UInt8(ascii: "l") where next < count && mayFollow(self[next]): break
+            case LocalID.firstDigit where next < count && mayContinueNumber(self[next]): break
             case UInt8(ascii: "%"), FieldByte.backslash:
                 // Of several backslashes only the last ones belong to the escape.
                 if let run = backslashes(at: index) { (index, next) = (run.escape, run.end) }
@@ -42,7 +43,7 @@ extension Span<UInt8> {
                 index = next
                 continue
             }
-            if let end = endOfLocalID(at: index), isBoundary(before: index) { return index..<end }
+            if let end = endOfText(at: index) ?? endOfNumber(at: index), isBoundary(before: index) { return index..<end }
             index = next
         }
         return nil
@@ -51,6 +52,11 @@ extension Span<UInt8> {
     /// True if the byte can be the second character, or the beginning of its escape; a fast filter that rejects most occurrences of `l`.
     @inline(__always) private func mayFollow(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "o") || byte == UInt8(ascii: "%") || byte == FieldByte.backslash
+    }
+
+    /// True if the byte can be the second digit of a number, or the beginning of its escape.
+    @inline(__always) private func mayContinueNumber(_ byte: UInt8) -> Bool {
+        byte.isDigit || byte == UInt8(ascii: "%") || byte == FieldByte.backslash
     }
 
     /// Returns the decoded characters of `range`.
@@ -72,7 +78,7 @@ extension Span<UInt8> {
         return isWithin || isBefore || (range.upperBound < count && percentDecoded(at: range.upperBound).end > range.upperBound + 1)
     }
 
-    private func endOfLocalID(at start: Int) -> Int? {
+    private func endOfText(at start: Int) -> Int? {
         var index = start
         for place in 0..<LocalID.length {
             guard index < count else { return nil }
@@ -81,6 +87,21 @@ extension Span<UInt8> {
             index = character.end
         }
         return index == count || !self[index].isAlphanumeric ? index : nil
+    }
+
+    private func endOfNumber(at start: Int) -> Int? {
+        var (index, value): (Int, UInt64) = (start, 0)
+        for place in 0..<LocalID.digits {
+            guard index < count else { return nil }
+            let character = character(at: index)
+            guard character.byte.isDigit, place > 0 || character.byte == LocalID.firstDigit else { return nil }
+            value = value * 10 + UInt64(character.byte - UInt8(ascii: "0"))
+            index = character.end
+        }
+        guard LocalID.isNumber(value), !isContinued(before: start) else { return nil }
+        if index == count { return index }
+        let hasFraction = self[index] == UInt8(ascii: ".") && index + 1 < count && self[index + 1].isDigit
+        return self[index].isAlphanumeric || hasFraction ? nil : index
     }
 
     /// Returns the character at `index`, decoding either kind of escape.
@@ -117,6 +138,18 @@ extension Span<UInt8> {
             end += width
         }
         return (end - (length & -length) * width, end)
+    }
+
+    /// True if a sign, or digits before a point, make the number at `index` another one.
+    private func isContinued(before index: Int) -> Bool {
+        let escape = percentEscape(endingAt: index)
+        let start = index - (escape == nil ? 1 : 3)
+        guard start >= 0 else { return false }
+        switch escape ?? self[start] {
+        case UInt8(ascii: "-"): return true
+        case UInt8(ascii: "."): return start > 0 && self[start - 1].isDigit
+        default: return false
+        }
     }
 
     /// True if a word may begin at `index`: the character before it is not a letter or digit, or it ends an escape that does not decode to

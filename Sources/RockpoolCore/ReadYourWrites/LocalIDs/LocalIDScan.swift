@@ -30,8 +30,11 @@ package enum LocalIDScan {
 struct LocatedLocalID: Hashable, Sendable {
     var occurrence: LocalIDOccurrence
     var place: LocalIDPlace
-    /// True if it is the whole of a JSON string value: then a number may replace it, quotes included.
-    var isWholeValue = false
+    /// The bytes of the JSON value that is nothing but this id, quotes included; nil if it is part of something else.
+    var value: Range<Int>?
+
+    /// True if it is a JSON value: then a string or a number may replace it.
+    var isWholeValue: Bool { value != nil }
 }
 
 extension LocalIDScan {
@@ -64,21 +67,32 @@ extension LocalIDScan {
         }
     }
 
-    /// Outside strings JSON has no letters that form an id, and an id has no quote: each occurrence lies in exactly one string.
+    /// An id has no quote, and no letter outside of strings: each occurrence lies in exactly one string, or is a number.
     private static func located(_ occurrences: [LocalIDOccurrence], inJSON body: [UInt8]) -> [LocatedLocalID] {
         var located: [LocatedLocalID] = []
         var rest = occurrences[...]
-        var walk = JSONStringWalk(body)
-        while let occurrence = rest.first, let string = walk.next() {
-            guard string.content.upperBound > occurrence.range.lowerBound else { continue }
+        var walk = JSONTokenWalk(body)
+        while let occurrence = rest.first, let token = walk.next() {
+            guard token.content.upperBound > occurrence.range.lowerBound else { continue }
             let place = LocalIDPlace.json(walk.pointer)
-            while let occurrence = rest.first, occurrence.range.lowerBound < string.content.upperBound {
-                let isWhole = !string.isName && string.content == occurrence.range && walk.text(string.content) == occurrence.id.text
-                located.append(LocatedLocalID(occurrence: occurrence, place: place, isWholeValue: isWhole))
+            while let occurrence = rest.first, occurrence.range.lowerBound < token.content.upperBound {
+                located.append(LocatedLocalID(occurrence: occurrence, place: place, value: value(of: token, as: occurrence, in: walk)))
                 rest.removeFirst()
             }
         }
         return located
+    }
+
+    /// The bytes of a token that is nothing but an id.
+    private static func value(of token: JSONTokenWalk.Found, as occurrence: LocalIDOccurrence, in walk: JSONTokenWalk) -> Range<Int>? {
+        guard token.content == occurrence.range else { return nil }
+        switch token.kind {
+        case .name: return nil
+        case .number: return token.content
+        case .string:
+            guard walk.text(token.content) == occurrence.id.text else { return nil }
+            return token.content.lowerBound - 1..<token.content.upperBound + 1
+        }
     }
 
     /// Returns the decoded name of the parameter at `index`.

@@ -12,7 +12,7 @@ package struct UnmappedLocalIDs: Error, Hashable {
 /// Replaces local ids by server ids.
 package enum LocalIDSubstitution {
     /// Returns the request with every local id that the scan finds replaced by its server id in `map`, escaped as the place requires; every
-    /// other byte stays as it is. A JSON string that is nothing but one local id becomes a number if the server id is a number.
+    /// other byte stays as it is. A JSON value that is nothing but one local id gets the type of the server id.
     ///
     /// When the body contains a local id, its digests (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`) are removed, since they no
     /// longer match, and so is `Content-Length`, which the sender sets.
@@ -55,10 +55,10 @@ private struct LocalIDSplicer {
                 if !unmapped.contains(id) { unmapped.append(id) }
                 continue
             }
-            let quotes = one.isWholeValue ? 1 : 0
-            out += bytes[copied..<one.occurrence.range.lowerBound - quotes]
+            let replaced = one.value ?? one.occurrence.range
+            out += bytes[copied..<replaced.lowerBound]
             out += replacement
-            copied = one.occurrence.range.upperBound + quotes
+            copied = replaced.upperBound
         }
         return out + bytes[copied...]
     }

@@ -26,6 +26,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var isDelivered: Bool
     /// True if the upstream may have shown its effect already: it was sent without an answer so far, and the copy was asked for after that.
     package var mayBeShown = false
+    /// When it was made; nil if that is not known.
+    package var madeAt: Timestamp?
     /// The ids that the collection had before a create was sent; nil if they are not known.
     package var idsBefore: Set<String>?
     /// True if the body could not be read: what the write does is unknown.

@@ -37,7 +37,7 @@ struct ItemProjection {
         switch (effect, state) {
         case (.nothing, _), (.create, .present): return  // a base that shows the item is younger than its creation
         case (.create(let object), _):
-            know(.present(shape.completed(object, id: write.id)))
+            know(.present(shape.completed(object, by: write)))
             isNew = true
         case (.become(let object), _): know(.present(object))
         case (.remove, _):

@@ -113,9 +113,11 @@ struct RepresentationShape {
     }
 
     /// Returns a new object with the members that the upstream will make of it, until it has.
-    func completed(_ object: JSONValue, id: String?) -> JSONValue {
-        guard !made.isEmpty, var members = object.object, let id = id.flatMap({ LocalID($0) }) else { return object }
-        for (name, form) in made.sorted(by: { $0.key < $1.key }) where members[name] == nil { members[name] = form.value(id: id) }
+    func completed(_ object: JSONValue, by create: FoldedWrite) -> JSONValue {
+        guard !made.isEmpty, var members = object.object, let id = create.id.flatMap({ LocalID($0) }) else { return object }
+        for (name, form) in made.sorted(by: { $0.key < $1.key }) where members[name] == nil {
+            members[name] = form.value(id: id, madeAt: create.madeAt)
+        }
         return .object(members)
     }
 

@@ -130,8 +130,8 @@ extension OutboxCommands {
             lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()), principal: operation.principal, priority: operation.priority,
             expiresAt: operation.expiresAt)
         (copy.collection, copy.entityID) = (operation.collection, operation.entityID)
-        guard operation.localID != nil, let collection = operation.collection else { return copy }
-        let id = LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        guard let old = operation.localID, let collection = operation.collection else { return copy }
+        let id = data.localIDs.mint(isNumber: old.isNumber, now: now())
         (copy.localID, copy.entityID, copy.entity) = (id, id.text, "\(collection)/\(id.text)")
         func lane(of entity: String?) -> String {
             Lane.name(upstream: upstream.name, entity: entity, order: .entity, principal: operation.principal)
