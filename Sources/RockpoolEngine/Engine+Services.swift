@@ -38,9 +38,19 @@ extension ResourceLearning {
         let lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         self.init(data: data, active: active, logger: logger) { entry, limit in
             try await lookup.content(of: entry, limit: limit)
+        } copies: { url, partition in
+            (try? await cache.copies(ofPath: url, in: [partition, .shared], limit: 1)) ?? []
         } onChange: {
             folded.forget()
             cache.forgetHot()
+        }
+    }
+}
+
+extension DescriptionReader {
+    package convenience init(engine: Engine) {
+        self.init(active: engine.active, reachability: engine.reachability, learning: engine.learning, now: engine.now) {
+            _ = await engine.prefetch([$0])
         }
     }
 }

@@ -32,6 +32,8 @@ package struct Upstream: Hashable, Sendable {
     package var resources: [Resource]
     /// Whether it learns its resources where none is declared.
     package var undeclaredResources = UndeclaredResources.learned
+    /// What it learns beside its traffic.
+    package var learn = LearnRule()
     /// The pages of other origins that may read replies that Rockpool makes.
     package var cors = CrossOriginRule.remembered
     /// Whether requests carry `Via`.

@@ -27,6 +27,8 @@ package struct LearnedShape: Hashable, Sendable {
     package var creates = 0
     /// True if a POST was answered with something else than a new item: then none is taken for a create.
     package var hasOtherPosts = false
+    /// True if a description of the API has confirmed it.
+    private(set) var isDescribed = false
     /// The identity whose traffic has shown it; empty for answers that all share.
     package var owner: String
     /// What the API makes of new entries, by the names of members: as the last create has shown, and links as all entries have them.
@@ -56,6 +58,19 @@ package struct LearnedShape: Hashable, Sendable {
         if !item.isCreate { note(item, reading.members) }
     }
 
+    /// A list whose items the API's own description names.
+    /// - Parameter described: its collection, at the path of the list.
+    init(_ candidate: Candidate, described: APIDescription.Collection, envelope: String, owner: String) {
+        (collection, list, self.owner) = (candidate.path, candidate.list.shape, owner)
+        (ids, item, self.envelope) = (candidate.form, described.item, envelope)
+        profile = candidate.profile
+        links = candidate.list.links
+        (lists, creates, isDescribed) = (candidate.reads, described.creates ? 1 : 0, true)
+        hasOtherPosts = candidate.hasOtherPosts
+        recent = candidate.list.ids
+        updatedAt = CommonMembers.pointer(to: CommonMembers.changeTimes, among: candidate.list.members)
+    }
+
     /// Takes what an API has made of a new entry; a link counts if all entries have it in the same form.
     mutating func take(made: [String: MadeMember]) {
         self.made = made.filter { name, form in
@@ -83,13 +98,14 @@ package struct LearnedShape: Hashable, Sendable {
     package var missing: String? {
         if hasOtherPosts { return "a POST was answered with something else than a new entry: none is shown before it is sent" }
         if creates == 0 { return "a create that the API answers: until then a new entry is not shown before it is sent" }
-        return items == 0 ? "a read of one entry: until then its path is a guess" : nil
+        return items == 0 && !isDescribed ? "a read of one entry: until then its path is a guess" : nil
     }
 
     /// What has shown it.
     package var reason: String {
         [
-            lists.counted("list"), items > 0 ? items.counted("entry", "entries") : nil, creates > 0 ? creates.counted("create") : nil,
+            lists.counted("list"), isDescribed ? "the API's description" : nil, items > 0 ? items.counted("entry", "entries") : nil,
+            creates > 0 && !isDescribed ? creates.counted("create") : nil,
         ].compactMap(\.self).joined(separator: ", ")
     }
 
@@ -104,7 +120,7 @@ package struct LearnedShape: Hashable, Sendable {
             "updatedAt": .optional(updatedAt), "profile": .optional(profile?.rawValue),
             "others": .array(others.sorted().map { .string($0) }), "lists": .count(lists), "entries": .count(items),
             "creates": .count(creates), "otherPosts": .bool(hasOtherPosts), "owner": .string(owner),
-            "made": .object(storedForms),
+            "made": .object(storedForms), "described": .bool(isDescribed),
         ]
     }
 
@@ -128,7 +144,7 @@ package struct LearnedShape: Hashable, Sendable {
         others = Set((json["others"]?.array ?? []).prefix(Self.othersLimit).compactMap(\.string))
         (lists, self.items, creates) = (json.count("lists"), json.count("entries"), json.count("creates"))
         for (name, form) in json["made"]?.object ?? JSONObject() { made[name] = form.string.flatMap { MadeMember(text: $0) } }
-        hasOtherPosts = json["otherPosts"]?.bool == true
+        (hasOtherPosts, isDescribed) = (json["otherPosts"]?.bool == true, json["described"]?.bool == true)
     }
 }
 

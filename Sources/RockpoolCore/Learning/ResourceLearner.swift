@@ -46,6 +46,8 @@ package struct ResourceLearner: Sendable {
     private(set) var unstored: OrderedSet<String> = []
     /// The identity that was seen last is the last.
     private var evidence: OrderedDictionary<String, Evidence> = [:]
+    /// What descriptions of the API say, by the identity that has read them; the newest last.
+    private var descriptions: OrderedDictionary<String, APIDescription> = [:]
     private var learned = LearnedResources([LearnedShape]())
 
     package init() {}
@@ -116,8 +118,41 @@ package struct ResourceLearner: Sendable {
                 if !changes.isEmpty { return changes }
             }
         }
-        return []
+        return confirmDescribed(key, of: seen.owner)
     }
+
+    // MARK: descriptions
+
+    /// Takes what a description of the API says, in place of an earlier one.
+    /// - Parameter owner: the identity that has read it; that of answers that all share for one that the operator has named.
+    package mutating func note(_ description: APIDescription, owner: String) -> [Change] {
+        descriptions[owner] = nil
+        if descriptions.count >= Self.ownerLimit { descriptions.removeFirst() }
+        descriptions[owner] = description
+        return owners(beside: owner).flatMap { holder in
+            Array(evidence[holder]?.lists.keys ?? []).flatMap { confirmDescribed($0, of: holder) }
+        }
+    }
+
+    /// True if this is what the last description that an identity has read says.
+    package func knows(_ description: APIDescription, owner: String) -> Bool { descriptions[owner] == description }
+
+    /// Makes a list a shape if a description names its items. One that was withdrawn needs traffic.
+    private mutating func confirmDescribed(_ key: String, of holder: String) -> [Change] {
+        let readers = holder == StoragePartition.shared.name ? Array(descriptions.keys) : [holder, StoragePartition.shared.name]
+        guard let candidate = evidence[holder]?.lists[key], withdrawn[key] == nil, shapes.count < Self.shapeLimit,
+            let (reader, described) = readers.lazy.compactMap({ reader in
+                descriptions[reader]?.collection(at: candidate.path).map { (reader, $0) }
+            }).first, let envelope = described.envelope
+        else { return [] }
+        for name in evidence.keys { evidence[name]?.forget(key) }
+        let shower = holder == StoragePartition.shared.name ? reader : holder
+        shapes[key] = LearnedShape(candidate, described: described, envelope: envelope, owner: shower)
+        learned = LearnedResources(shapes.values)
+        return [.learned(candidate.path)]
+    }
+
+    // MARK: items and creates
 
     /// The lists that an item may be of whose path does not tell its list; none where the path above it is a list itself.
     private func shallowLists(of item: SeenItem) -> [String] {
@@ -298,6 +333,7 @@ package struct ResourceLearner: Sendable {
     /// - Returns: true if something was known.
     package mutating func forget(owner: String) -> Bool {
         evidence[owner] = nil
+        descriptions[owner] = nil
         let before = shapes.count
         shapes.removeAll(where: { $0.value.owner == owner })
         learned = LearnedResources(shapes.values)
@@ -307,12 +343,13 @@ package struct ResourceLearner: Sendable {
     // MARK: storing
 
     /// True if nothing is to be kept over restarts.
-    package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty }
+    package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty && descriptions.isEmpty }
 
-    /// What is kept over restarts: shapes, and what was withdrawn.
+    /// What is kept over restarts: shapes, what was withdrawn, and descriptions.
     package var json: JSONValue {
         [
             "shapes": .array(shapes.values.map(\.json)),
+            "descriptions": .array(descriptions.map { ["owner": .string($0.key), "collections": $0.value.json] }),
             "withdrawn": .array(
                 withdrawn.map { ["collection": .string($0.key), "count": .count($0.value.count), "reason": .string($0.value.reason)] }),
         ]
@@ -326,6 +363,10 @@ package struct ResourceLearner: Sendable {
         for one in (json["withdrawn"]?.array ?? []).prefix(Self.memoryLimit) {
             guard let collection = one["collection"]?.string, let reason = one["reason"]?.string else { continue }
             withdrawn[collection] = Withdrawal(count: max(1, one.count("count")), reason: reason)
+        }
+        for one in (json["descriptions"]?.array ?? []).prefix(Self.ownerLimit) {
+            guard let owner = one["owner"]?.string else { continue }
+            descriptions[owner] = one["collections"].flatMap { APIDescription(json: $0) }
         }
         learned = LearnedResources(shapes.values)
     }

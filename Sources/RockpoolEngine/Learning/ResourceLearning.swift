@@ -1,6 +1,7 @@
 // Learns the resources of upstreams that declare none from what is stored of their answers, behind the traffic (docs/outbox.md#learning).
 import HTTPTypes
 import Logging
+import OrderedCollections
 package import RockpoolCore
 import RockpoolStore
 import Synchronization
@@ -10,6 +11,8 @@ package final class ResourceLearning: Sendable {
     /// The largest body in bytes from which something is learned, and the most answers that wait; others pass unseen.
     private static let bodyLimit = Int.kib(256)
     private static let waitingLimit = 64
+    /// The most URLs of descriptions for each upstream.
+    private static let linkLimit = 8
     /// The pause between two answers, so that learning takes little of a processor.
     private static let pause = Duration.milliseconds(5)
 
@@ -18,11 +21,15 @@ package final class ResourceLearning: Sendable {
         case create(AnsweredWrite, owner: String)
         /// A path whose answer may not be stored.
         case unstored(String)
+        /// What may be a description of the API.
+        case description(CacheEntry)
     }
 
     private struct State {
         var learners: [String: ResourceLearner] = [:]
         var waiting: [(upstream: String, seen: Seen)] = []
+        /// The URLs that answers have named as descriptions, by upstream.
+        var linked: [String: OrderedSet<String>] = [:]
         var isRunning = false
         /// nil until it is known what earlier runs have learned.
         var isRead = false
@@ -31,6 +38,8 @@ package final class ResourceLearning: Sendable {
     private let data: DataStore
     /// Reads the decoded body of an entry; nil if it is gone, or longer than the limit.
     private let content: @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?
+    /// The stored answers to a read of a URL, of a partition and those that all share.
+    private let copies: @Sendable (_ url: String, _ partition: StoragePartition) async -> [CacheEntry]
     private let active: ActiveConfiguration
     private let logger: Logger
     /// Called after the routes have changed.
@@ -39,9 +48,12 @@ package final class ResourceLearning: Sendable {
 
     init(
         data: DataStore, active: ActiveConfiguration, logger: Logger,
-        content: @escaping @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?, onChange: @escaping @Sendable () -> Void
+        content: @escaping @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?,
+        copies: @escaping @Sendable (_ url: String, _ partition: StoragePartition) async -> [CacheEntry],
+        onChange: @escaping @Sendable () -> Void
     ) {
-        (self.data, self.active, self.logger, self.content, self.onChange) = (data, active, logger, content, onChange)
+        (self.data, self.active, self.logger) = (data, active, logger)
+        (self.content, self.copies, self.onChange) = (content, copies, onChange)
     }
 
     /// Makes what earlier runs have learned part of the routes.
@@ -65,10 +77,35 @@ package final class ResourceLearning: Sendable {
     /// Takes a response that was stored as the answer to a read.
     func note(_ entry: CacheEntry, plan: RoutePlan) {
         guard let upstream = learner(of: plan), entry.key.method == "GET", entry.response.head.status == 200,
-            entry.response.part == nil, entry.response.bodyLength <= Int64(Self.bodyLimit), plan.route?.isReadByBody != true,
-            MediaType.isJSON(entry.response.head.fields)
+            entry.response.part == nil, plan.route?.isReadByBody != true
         else { return }
+        if plan.upstream?.learn.description == .linked { noteLinks(of: entry, upstream: upstream) }
+        guard entry.response.bodyLength <= Int64(Self.bodyLimit), MediaType.isJSON(entry.response.head.fields) else { return }
         take(.stored(entry), of: upstream)
+    }
+
+    /// Takes the URLs that an answer names as descriptions of its API, and the answer itself if it is one of them.
+    private func noteLinks(of entry: CacheEntry, upstream: String) {
+        if state.withLock({ $0.linked[upstream]?.contains(entry.key.url) == true }) { take(.description(entry), of: upstream) }
+        guard entry.response.head.fields.contains(.link), let request = try? RequestHead(url: entry.key.url) else { return }
+        let links = APIDescription.links(in: entry.response.head, to: request)
+        let new = state.withLock { state in
+            links.filter { link in
+                guard state.linked[upstream, default: []].count < Self.linkLimit else { return false }
+                return state.linked[upstream, default: []].append(link).inserted
+            }
+        }
+        // A client may have read it before.
+        for link in new { Task { await readDescription(at: link, of: upstream, in: entry.key.partition) } }
+    }
+
+    /// Takes the stored copy of a description.
+    /// - Returns: false if there is none.
+    @discardableResult
+    func readDescription(at url: String, of upstream: String, in partition: StoragePartition) async -> Bool {
+        let found = await copies(url, partition).first { $0.key.url == url && $0.response.head.status == 200 }
+        if let found { take(.description(found), of: upstream) }
+        return found != nil
     }
 
     /// Takes an answered write.
@@ -132,6 +169,7 @@ package final class ResourceLearning: Sendable {
     private func note(_ seen: Seen, of upstream: String) async {
         switch seen {
         case .unstored(let target): state.withLock { _ = $0.learners[upstream, default: ResourceLearner()].noteUnstored(target) }
+        case .description(let entry): await noteDescription(entry, of: upstream)
         case .create(let write, let owner):
             guard let answer = SeenAnswer(write, owner: owner) else { return }
             await note(answer, of: upstream)
@@ -146,8 +184,26 @@ package final class ResourceLearning: Sendable {
         }
     }
 
+    private func noteDescription(_ entry: CacheEntry, of upstream: String) async {
+        guard entry.response.bodyLength <= Int64(APIDescription.sizeLimit), let request = try? RequestHead(url: entry.key.url),
+            let bytes = try? await content(entry, APIDescription.sizeLimit), let document = try? JSONValue.parse(bytes),
+            let description = APIDescription(document, target: request.target)
+        else { return }
+        let owner = entry.key.identity
+        guard state.withLock({ $0.learners[upstream]?.knows(description, owner: owner) }) != true else { return }
+        logger.notice("\(upstream): its description at \(request.path) is evidence from now on")
+        let changes = change(upstream) { $0.note(description, owner: owner) }
+        await tell(changes, of: upstream, isKept: true)
+    }
+
     private func note(_ answer: SeenAnswer, of upstream: String) async {
         let changes = change(upstream) { $0.note(answer) }
+        await tell(changes, of: upstream, isKept: !changes.isEmpty)
+    }
+
+    /// Reports what is known now.
+    /// - Parameter isKept: true if it is to be stored.
+    private func tell(_ changes: [ResourceLearner.Change], of upstream: String, isKept: Bool) async {
         for change in changes {
             switch change {
             case .learned(let collection): logger.notice("\(upstream): \(collection) is known now; see: rockpool learned ls")
@@ -156,7 +212,7 @@ package final class ResourceLearning: Sendable {
                 logger.notice("\(upstream): \(collection) is not used as learned any more", metadata: ["reason": "\(reason)"])
             }
         }
-        if !changes.isEmpty { await keep(upstream) }
+        if isKept { await keep(upstream) }
     }
 
     /// Changes what is known of an upstream, and makes it part of the routes.

@@ -12,6 +12,9 @@ extension Upstream {
             found.append(Contradiction("\(key).tls.client_key", "needs tls.client_cert"))
         }
         found += parent?.contradictions(at: "\(key).via") ?? []
+        if case .at = learn.description, learn.description.url(at: origin) == nil {
+            found.append(Contradiction("\(key).learn.description", "is not a URL of \(origin.url)"))
+        }
         for (index, route) in routes.enumerated() {
             found += route.contradictions(at: "\(key).routes[\(index)]", categories: categories)
         }

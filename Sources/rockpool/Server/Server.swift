@@ -199,7 +199,7 @@ struct Server: Sendable {
         let services: [any Service] =
             [
                 Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, announcer, reporter,
-                metered, engine.traces, replayer,
+                metered, engine.traces, DescriptionReader(engine: engine), replayer,
                 ListenerService(listeners: listeners),
             ] + watch + [feed].compactMap(\.self)
         var quiet = logger

@@ -50,6 +50,28 @@ package struct LearnedTraits: Hashable, Sendable {
 /// Whether an upstream without declared resources learns them.
 package enum UndeclaredResources: String, CaseIterable, Sendable, Codable { case learned, off }
 
+/// What an upstream without declared resources learns beside its traffic.
+package struct LearnRule: Hashable, Sendable {
+    package var description = DescriptionSource.linked
+
+    package init() {}
+}
+
+/// The descriptions of an API that count as evidence.
+package enum DescriptionSource: Hashable, Sendable {
+    /// Those that the API names and a client has read.
+    case linked
+    case off
+    /// The one at this path or URL, which is fetched.
+    case at(String)
+
+    /// Its URL at an origin; nil unless it is fetched from there.
+    package func url(at origin: OriginAddress) -> String? {
+        guard case .at(let reference) = self else { return nil }
+        return URIReference.resolve(reference, origin: origin, target: "/")
+    }
+}
+
 /// Names that APIs give to members of the same meaning, the first choice first.
 package enum CommonMembers {
     /// Members that carry an id.

@@ -28,6 +28,7 @@ extension Upstream {
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
         .sections(
             "resources", field: \.resources, orWord: \.undeclaredResources, of: Resource.section, blank: Resource(collection: "")),
+        .section("learn", field: \.learn, of: LearnRule.section),
         .value("send_via", field: \.sendVia, as: .word),
         .value("on_miss", field: \.onMiss, as: .word),
         .value("tags", field: \.tags, as: .word),
@@ -50,6 +51,29 @@ extension Upstream {
         get { OriginBase(origin: origin, path: basePath) }
         set { (origin, basePath) = (newValue.origin, newValue.path) }
     }
+}
+
+extension LearnRule {
+    static let section = Section<LearnRule>([.value("description", field: \.description, as: .descriptionSource)])
+}
+
+extension ScalarFormat where Value == DescriptionSource {
+    fileprivate static let descriptionSource = ScalarFormat(
+        "linked, off, or a path or URL of the upstream such as /openapi.json",
+        show: { source in
+            switch source {
+            case .linked: .text("linked")
+            case .off: .text("off")
+            case .at(let reference): .text(reference)
+            }
+        },
+        parse: { text in
+            switch text {
+            case "linked": .linked
+            case "off": .off
+            default: ["/", "http://", "https://"].contains(where: text.hasPrefix) && !text.contains { " #".contains($0) } ? .at(text) : nil
+            }
+        })
 }
 
 extension RateLimitRule {
