@@ -156,8 +156,9 @@ import Testing
         LocalIDReference(id: id, place: place)
     }
 
-    @Test func theMapIsCommittedWithTheOutcomeAndOutlivesTheProcess() async throws {
-        let (first, second) = (local(1), local(2))
+    @Test(arguments: [false, true]) func theMapIsCommittedWithTheOutcomeAndOutlivesTheProcess(isOfNumbers: Bool) async throws {
+        let ids = (1...2).map { isOfNumbers ? LocalID.makeNumber(random: $0) : local($0) }
+        let (first, second) = (ids[0], ids[1])
         let store = try openData(scratch.state, time)
         _ = try await store.append(create("1", first))
         _ = try await store.append(create("2", second))
@@ -173,6 +174,7 @@ import Testing
             #expect(table.alias(upstream: "notes", collection: "/lists", id: "7") == nil)
             #expect(table.alias(upstream: "other", collection: "/notes", id: "7") == nil)
             #expect(!table.knows(local(3)))
+            #expect(table.hasNumbers(upstream: "notes", collection: "/notes") && !table.hasNumbers(upstream: "notes", collection: "/lists"))
         }
         #expect(try await again.operation(id: "1")?.serverID == "7")
         await again.close()

@@ -65,7 +65,7 @@ package struct APIDescription: Hashable, Sendable {
         return ItemPlace.all(of: path).contains { $0.collection == collection && $0.id == "7" }
     }
 
-    /// The URLs, at the same origin, of what an answer names as descriptions of its API (RFC 8631 §4.1).
+    /// The URLs, at the same origin, of what an answer names as descriptions of its API (RFC 8631 §4.2).
     package static func links(in answer: ResponseHead, to request: RequestHead) -> [String] {
         LinkField.references("service-desc", in: answer.fields).filter { $0.utf8.count <= length }.compactMap {
             URIReference.resolve($0, origin: request.origin, target: request.target)

@@ -8,7 +8,7 @@ package final class DescriptionReader: Service {
     private static let tick = Duration.seconds(1)
     /// The pause between two looks at a copy, which is only fetched again if it is stale, and between two tries to get one.
     private static let pause = TimeSpan.hours(1)
-    private static let retry = TimeSpan.minutes(1)
+    private static let retry = TimeSpan.minutes(10)
 
     private let active: ActiveConfiguration
     private let reachability: ReachabilityTable
