@@ -12,7 +12,6 @@ from bytesizes import byte_sizes
 from circles import circles
 from declarations import declarations
 from english import english
-from journeys import journeys, returns
 from lexer import load
 from plurals import plurals
 from project import Project, Result, Table
@@ -97,17 +96,6 @@ class HouseTests(unittest.TestCase):
         text = "// A long comment of eight words: theirs wins.\n" * 100
         self.assertEqual(english(project({"Sources/L/Merge/A.swift": text})).excesses, {})
         self.assertEqual(english(project({"Sources/L/A.swift": text})).excesses, {"L: theirs": 125.0})
-
-    def test_a_return_goes_to_a_file_that_was_left(self) -> None:
-        self.assertEqual(returns("aabbac"), 1)
-        self.assertEqual(returns("ababa"), 3)
-
-    def test_a_journey_names_files_and_functions(self) -> None:
-        rows = "| step | call | file |\n|---|---|---|\n| a | `Shelf.put(_:)` | `Shelf.swift` |\n| b | `Shelf.take` | L/Shelf.swift |\n"
-        text = "".join(f"### Life of a {name}\n\n{rows}\n" for name in ("read", "write", "replay"))
-        result = journeys(project({"Sources/L/Shelf.swift": "struct Shelf { func put(_ a: Int) {} }", "docs/architecture.md": text}))
-        self.assertEqual(len(result.failures), 3)
-        self.assertIn("declares no Shelf.take", result.failures[0])
 
     def test_an_allowance_only_goes_down(self) -> None:
         result = Result("", Table([""]), {"new": 3, "risen": 5, "fallen": 1})
