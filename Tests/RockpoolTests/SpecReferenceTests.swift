@@ -45,6 +45,20 @@ import Testing
         }
     }
 
+    @Test func everySourceFileThatAPageNamesExists() {
+        let paths = Set(Repository.files(below: "Sources") + Repository.files(below: "Tests"))
+        let isNamed = /`([A-Za-z0-9+\/]+\/[A-Za-z0-9+]+\.swift)`/
+        var count = 0
+        for (page, text) in Self.files where page.hasSuffix(".md") && !page.hasPrefix("Benchmarks/") {
+            for match in text.matches(of: isNamed) {
+                let path = String(match.output.1)
+                #expect(paths.contains(path) || paths.contains("Sources/" + path), "\(page) names \(path), which does not exist")
+                count += 1
+            }
+        }
+        #expect(count > 100)
+    }
+
     @Test(arguments: ["outbox.md", "contract", "storage.md", "security.md", "design"])
     func noReferenceToTheOldNotesIsLeft(_ note: String) {
         let form = note + " §"
