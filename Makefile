@@ -297,6 +297,7 @@ $(RUFF): | linters
 lint: $(RUFF)
 	$(SWIFT) format lint --strict --parallel --recursive $(SWIFT_PATHS)
 	python3 -B Tests/house/run --quiet --check circles
+	python3 -B -m unittest discover -q -s Benchmarks
 	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q $(PYTHON_PATHS) && $(RUFF) format -q --check $(PYTHON_PATHS); }
 
 ## Measures the rules of CONTRIBUTING.md; fails where a number is above its limit and above its allowance (Tests/house/allowed.json).

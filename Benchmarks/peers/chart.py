@@ -6,7 +6,7 @@ The colours are mid-tones with contrast on white and on black, so the page's bac
 import math
 
 import workloads
-from report import MEASURES, NAMES, measures_of
+from report import MEASURES, NAMES, in_order, workload_of
 
 WIDTH, LEFT, RIGHT, ROW = 900, 310, 175, 22
 INK, GOOD, BAD = "#7a7f87", "#2f9e63", "#d1682f"
@@ -51,16 +51,12 @@ def axis(top, bottom):
     return parts
 
 
-def svg(results):
+def svg(found):
+    """The chart of the rows that the table has (`report.kept_rows`)."""
     parts, y = [], 12
+    peers = {shown: name for name, shown in NAMES.items()}
     for measure, name in MEASURES.items():
-        rows = [
-            (workloads.ALL[workload], peer)
-            for workload in results.workloads()
-            if measure in measures_of(workloads.ALL[workload])
-            for peer in results.proxies(workload)
-            if peer != "rockpool"
-        ]
+        rows = [row for row in in_order(found) if row[1] == name and workload_of(row[0]) in workloads.ALL]
         if not rows:
             continue
         better = "more" if measure == "rate" else "less"
@@ -68,8 +64,9 @@ def svg(results):
         top = y = y + 24
         y += ROW * len(rows)
         parts += axis(top, y)
-        for number, (workload, peer) in enumerate(rows):
-            parts += bar(top + ROW * number, workload, peer, measure, results.ratio(workload.name, peer, measure).middle)
+        for number, row in enumerate(rows):
+            workload = workloads.ALL[workload_of(row[0])]
+            parts += bar(top + ROW * number, workload, peers[row[2]], measure, float(row[5]))
         y += 36
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" role="img" '

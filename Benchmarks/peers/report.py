@@ -1,4 +1,4 @@
-"""Writes RESULTS.md: the tables, and the section written by hand, which a new run preserves."""
+"""Writes RESULTS.md: a row for each workload, measure and peer. A run replaces its own rows; the others and all sections stay."""
 
 import os
 import re
@@ -6,11 +6,13 @@ import re
 import workloads
 
 BEGIN, END = "<!-- kept by hand: begin -->", "<!-- kept by hand: end -->"
-BY_HAND = f"{BEGIN}\n## What remains, and why\n\nNothing has been written here yet.\n{END}"
+BY_HAND = f"{BEGIN}\n{END}"
+HEADER = ["workload", "measure", "peer", "Rockpool", "the peer", "ratio", "over the rounds", "target", "", "run"]
 DISTURBED = 0.05  # of both cores, used by other processes
 
 NAMES = {"rockpool": "Rockpool", "nginx": "nginx", "squid": "Squid", "varnish": "Varnish"}
 MEASURES = {"cpu": "CPU per request", "rate": "throughput", "p99": "p99 latency"}
+FORMS = {"cpu": "{:.1f} µs", "rate": "{:,.0f}/s", "p99": "{:.2f} ms"}
 
 
 def table(header, rows):
@@ -49,43 +51,64 @@ def measures_of(workload):
     return ["cpu"] + [measure for measure in ("rate", "p99") if any(target.measure == measure for target in workload.targets)]
 
 
-def ratios(results):
-    """Rockpool's value divided by each peer's; a row without a target is for information."""
-    rows = []
+def ratios(results, run=""):
+    """Rockpool's value beside each peer's, in rows by workload, measure and peer; a row without a target is for information."""
+    rows = {}
     for name in results.workloads():
         workload = workloads.ALL[name]
-        peers = [proxy for proxy in results.proxies(name) if proxy != "rockpool"]
         for measure in measures_of(workload):
-            for peer in peers:
+            for peer in (proxy for proxy in results.proxies(name) if proxy != "rockpool"):
                 ratio = results.ratio(name, peer, measure)
                 [target] = [each for each in workload.targets if (each.measure, each.peer) == (measure, peer)] or [None]
                 verdict = "" if target is None else "**met**" if target.is_met(ratio.middle) else "not met"
-                rows.append(
-                    [
-                        workload.title,
-                        MEASURES[measure],
-                        NAMES[peer],
-                        f"{ratio.middle:.2f}",
-                        f"{ratio.low:.2f}–{ratio.high:.2f}",
-                        target or "",
-                        verdict,
-                    ]
-                )
-    return table(["workload", "measure", "peer", "Rockpool ÷ peer", "over the rounds", "target", ""], rows)
+                values = [FORMS[measure].format(results.middle(name, proxy, measure)) for proxy in ("rockpool", peer)]
+                spread = f"{ratio.low:.2f}–{ratio.high:.2f}"
+                add(rows, name, MEASURES[measure], peer, [*values, f"{ratio.middle:.2f}", spread, target or "", verdict, run])
+    for name, ours, theirs in half_load(results):
+        values = [FORMS["p99"].format(value) for value in (ours, theirs)]
+        add(rows, name, "p99 at half load", "nginx", [*values, f"{ours / theirs:.2f}", "", "", "", run])
+    return rows
+
+
+def add(rows, name, measure, peer, cells):
+    key = (f"{workloads.ALL[name].title} (`{name}`)", measure, NAMES[peer])
+    rows[key] = [*key, *cells]
 
 
 def half_load(results):
-    """The times of hits at half the rate that the slower one of the two reaches."""
-    rows = []
+    """The p99 of hits, in ms, at half the rate that the slower one of Rockpool and nginx reaches; of the mix at its fixed rate."""
     for name, by_proxy in results.half.items():
-        ours, theirs = by_proxy["rockpool"], by_proxy["nginx"]
-        rows.append([workloads.ALL[name].title, *(f"{our:.2f} / {their:.2f}" for our, their in zip(ours, theirs, strict=True))])
+        yield name, by_proxy["rockpool"][1], by_proxy["nginx"][1]
     for name, samples in results.samples.items():
-        if workloads.ALL[name].expected == "mix":
-            middle = {proxy: [results.middle(name, proxy, measure) for measure in ("p50", "p99", "p999")] for proxy in samples}
-            pairs = zip(middle["rockpool"], middle.get("nginx", [0] * 3), strict=True)
-            rows.append([workloads.ALL[name].title, *(f"{our:.2f} / {their:.2f}" for our, their in pairs)])
-    return table(["ms: Rockpool / nginx", "p50", "p99", "p99.9"], rows)
+        if workloads.ALL[name].expected == "mix" and "nginx" in samples:
+            yield name, results.middle(name, "rockpool", "p99"), results.middle(name, "nginx", "p99")
+
+
+def kept_rows(path):
+    """The rows of earlier runs in the file, as `ratios` has them."""
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        before = file.read().partition(BEGIN)[0]
+    lines = re.findall(r"(?m)^\| (.*\(`[\w-]+`\) \| .*) \|$", before)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {tuple(row[:3]): row for row in rows if len(row) == len(HEADER)}
+
+
+def workload_of(title):
+    """The name in the first cell of a row."""
+    return re.search(r"\(`([\w-]+)`\)", title).group(1)
+
+
+def in_order(rows):
+    """The rows in the order of the workloads, then of measures and peers."""
+    names, measures = list(workloads.ALL), [*MEASURES.values(), "p99 at half load"]
+
+    def place(key):
+        name = workload_of(key[0])
+        return (names.index(name) if name in names else len(names), measures.index(key[1]), list(NAMES.values()).index(key[2]))
+
+    return [rows[key] for key in sorted(rows, key=place)]
 
 
 def kept_by_hand(path):
@@ -97,37 +120,31 @@ def kept_by_hand(path):
     return found.group(0).rstrip() if found else BY_HAND
 
 
-def document(results, facts, command, chart, by_hand):
+def document(results, facts, command, chart, path):
     middle, worst = results.others()
-    state = f"Others used {middle:.0%} of the two cores in the median round, {worst:.0%} in the worst"
-    if middle > DISTURBED or worst > 4 * DISTURBED:
-        state = f"**Disturbed run.** {state}: the ratios of CPU hold, those of throughput and latency hardly, times not at all"
-    return f"""# Benchmarks: Rockpool and its peers
+    date, commit = dict(facts)["date"][:10], dict(facts)["Rockpool"].split(",")[0].removeprefix("commit ")
+    is_disturbed = middle > DISTURBED or worst > 4 * DISTURBED
+    run = f"{date}, {commit}" + (f", **disturbed**: others used {middle:.0%} of the cores" if is_disturbed else "")
+    return page(kept_rows(path) | ratios(results, run), [*facts, ("command", f"`{command}`")], chart, kept_by_hand(path))
 
-Written by `Benchmarks/peers/run`; [README.md](README.md) says how it measures. {state}.
 
-{table(["", ""], facts + [("command", f"`{command}`")]).replace("---:", "---")}
+def page(rows, facts, chart, by_hand):
+    return f"""# Results
 
-## Ratios
+Each figure with its command; [README.md](README.md) says how each measures, [HISTORY.md](HISTORY.md) what was tried and learnt. A ratio of
+a disturbed run holds for CPU, hardly for throughput and latency.
 
-Rockpool's value over the peer's in the same round; the median over the rounds, with the least and the greatest.
-Less is better, except for throughput. Targets are those of the design, §7.
+## Beside its peers
+
+`Benchmarks/peers/run --only NAME --output Benchmarks/RESULTS.md` (`make bench` for all) replaces the rows of the workloads that it
+measures. Values are medians over the rounds; the ratio is taken within a round. Less is better, except for throughput. CPU is user and
+system time of the proxy's whole process tree. The last run:
+
+{table(["", ""], facts).replace("---:", "---")}
 
 ![Rockpool over its peers]({chart})
 
-{ratios(results)}
-
-## At half load
-
-Every proxy gets half the rate that the slower one of Rockpool and nginx reaches; the mix has a fixed rate.
-
-{half_load(results)}
-
-## Measurements
-
-Medians over the rounds. CPU is user and system time of the proxy's whole process tree.
-
-{measurements(results)}
+{table(HEADER, in_order(rows))}
 
 {by_hand}
 """

@@ -1,4 +1,4 @@
-"""The workloads, and the targets of docs/architecture.md#speed."""
+"""The workloads, and the targets that RESULTS.md shows (docs/architecture.md#speed)."""
 
 import json
 from dataclasses import dataclass, field, replace
