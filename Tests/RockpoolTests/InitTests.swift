@@ -10,8 +10,8 @@ import Testing
 
     /// The configuration of a proposal, as `config check` reads it.
     private func checked(_ api: ProposedAPI) throws -> Upstream {
-        let origin = OriginAddress(scheme: .https, host: "api.example.com")
-        let yaml = try ProposedConfiguration(origin: origin, name: "api.example.com", api: api).checked(named: "rockpool.yaml")
+        let place = "https://api.example.com"
+        let yaml = try ProposedConfiguration(place: place, name: "api.example.com", api: api).checked(named: "rockpool.yaml")
         let loaded = try ConfigurationSources(environment: [:]).load(yaml: yaml, named: "rockpool.yaml")
         #expect(loaded.warnings.isEmpty, "\(loaded.warnings)")
         return try #require(loaded.configuration.upstreams.first)
@@ -50,11 +50,11 @@ import Testing
     }
 
     @Test func squashingIsOfferedForResources() throws {
-        let origin = OriginAddress(scheme: .https, host: "api.example.com")
+        let place = "https://api.example.com"
         var api = ProposedAPI()
-        #expect(!ProposedConfiguration(origin: origin, name: "api", api: api).entry.joined().contains("squash"))
+        #expect(!ProposedConfiguration(place: place, name: "api", api: api).entry.joined().contains("squash"))
         api.add(ProposedResource(collection: "/v1/notes", item: "/v1/notes/{id}"))
-        let yaml = try ProposedConfiguration(origin: origin, name: "api", api: api).checked(named: "r.yaml")
+        let yaml = try ProposedConfiguration(place: place, name: "api", api: api).checked(named: "r.yaml")
         let taken = yaml.replacing("# queue: {", with: "queue: {")
         let loaded = try ConfigurationSources(environment: [:]).load(yaml: taken, named: "r.yaml")
         #expect(loaded.configuration.upstreams.first?.queue.squash == .safe && loaded.warnings.isEmpty, "\(taken)")
@@ -211,8 +211,8 @@ import Testing
     @Test(arguments: ends) func noNameOfAnAPIWritesConfiguration(end: String) throws {
         let text = "x\(end)notify: [{ on: [dead], command: [/bin/sh, -c, id] }]\(end)- via: http://evil.test\(end)      #"
         for api in [try described(text), try sampled(text)] {
-            let origin = OriginAddress(scheme: .https, host: "api.example.com")
-            let yaml = try ProposedConfiguration(origin: origin, name: "api", api: api).checked(named: "r.yaml")
+            let place = "https://api.example.com"
+            let yaml = try ProposedConfiguration(place: place, name: "api", api: api).checked(named: "r.yaml")
             let read = try ConfigurationSources(environment: [:]).load(yaml: yaml, named: "r.yaml").configuration
             #expect(read.notify.isEmpty && read.upstreams.count == 1 && read.upstreams[0].parent == nil && read.upstreams[0].refresh == nil)
             #expect(read.upstreams[0].resources.map(\.collection).allSatisfy(ForeignText.isPlain))

@@ -93,6 +93,12 @@ package struct Upstream: Hashable, Sendable {
         self.allowsLoopback = allowsLoopback
     }
 
+    /// The URL of the API, which tells it apart from all others: its origin with its path.
+    package var place: String { origin.url + basePath }
+
+    /// True if a path of the origin is the API's own path or below it.
+    package func covers(path: String) -> Bool { (path + "/").hasPrefix(basePath + "/") }
+
     /// `host:port` of the plain HTTP listener that represents the origin.
     package var gateway: String? {
         get { gatewaySettings?.listen }

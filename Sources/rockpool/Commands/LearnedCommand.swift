@@ -80,7 +80,7 @@ struct LearnedCommand: AsyncParsableCommand {
                 var api = ProposedAPI()
                 for resource in resources { api.add(resource) }
                 let entry = ProposedConfiguration(
-                    origin: declared.origin, name: declared.name, api: api, gateway: declared.gateway ?? "127.0.0.1:7630"
+                    place: declared.place, name: declared.name, api: api, gateway: declared.gateway ?? "127.0.0.1:7630"
                 ).entry
                 for line in entry { Display.output.print("  \(line)".inOneLine) }
             }

@@ -136,9 +136,8 @@ extension Configuration {
             if upstreams[..<index].contains(where: { $0.name == upstream.name }) {
                 found.append(Contradiction("\(key).name", "another upstream is named \"\(upstream.name)\" too"))
             }
-            let place = upstream.origin.url + upstream.basePath
-            if let other = upstreams[..<index].first(where: { $0.origin.url + $0.basePath == place }), !upstream.origin.host.isEmpty {
-                found.append(Contradiction("\(key).origin", "\(place) is the origin of \"\(other.name)\" already"))
+            if let other = upstreams[..<index].first(where: { $0.place == upstream.place }), !upstream.origin.host.isEmpty {
+                found.append(Contradiction("\(key).origin", "\(upstream.place) is the origin of \"\(other.name)\" already"))
             }
             let own = listeners.first { $0.address.port == upstream.origin.port && $0.address.host == upstream.origin.host }
             if let own {

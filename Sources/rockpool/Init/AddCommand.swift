@@ -24,22 +24,22 @@ struct AddCommand: AsyncParsableCommand {
         let change = try await ConfigurationChange(common)
         let inForce = change.server?.configuration ?? change.before
         let api = APIAddress(url)
-        let declared = try api.declared(besides: inForce, name: name)
-        if let known = inForce.upstreams.first(where: { $0.origin == declared.origin }) {
-            Display.output.print("\(known.origin.url) is declared already, as \(known.name)".inOneLine)
+        if let known = try api.owner(among: inForce.upstreams) {
+            Display.output.print("\(known.place) is declared already, as \(known.name)".inOneLine)
             if known.resources.isEmpty {
                 Display.output.print("its lists and items are learned from its traffic: rockpool learned ls; or proposed: rockpool learn")
             }
             return try await tell(known, by: change.server)
         }
+        let declared = try api.declared(besides: inForce, name: name)
         if !dryRun { try change.checkWritable() }
         let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
         let answer = try APIProbe(origin: declared.origin).usual(below: api.path)
         if case .unreachable(let reason) = answer {
             let back = dryRun ? "" : "; it is declared all the same, and taken back by: rockpool remove \(declared.name)"
-            Display.error.print("rockpool: \(declared.origin.url) cannot be reached: \(reason)\(back)".inOneLine)
+            Display.error.print("rockpool: \(declared.place) cannot be reached: \(reason)\(back)".inOneLine)
         }
-        let proposed = ProposedConfiguration(origin: declared.origin, name: declared.name, api: answer.proposal, gateway: address)
+        let proposed = ProposedConfiguration(place: declared.place, name: declared.name, api: answer.proposal, gateway: address)
         let edited = try change.edit.adding(proposed.entry)
         change.show(change.edit.added(in: edited), mark: "+")
         guard !dryRun else { return }
@@ -61,7 +61,7 @@ struct AddCommand: AsyncParsableCommand {
         guard let server else { return }
         let clients = try await server.client.send(.get("/v1/clients")).decoded(as: Clients.self)
         if let gateway = clients.gateways[upstream.name] {
-            Display.output.print("use http://\(gateway) in place of \(upstream.origin.url)".inOneLine)
+            Display.output.print("use http://\(gateway) in place of \(upstream.place)".inOneLine)
         }
         Display.output.print("or run a program through the proxy: rockpool run -- PROGRAM")
     }
@@ -84,12 +84,34 @@ struct APIAddress {
         return String(path.hasSuffix("/") ? path.dropLast() : path)
     }
 
-    /// The upstream of the URL: its origin, with a name and a gateway of its own.
+    private var originText: String { slash.map { String(url[..<$0]) } ?? url }
+
+    private var origin: OriginAddress {
+        get throws { try Self.upstream(at: originText, besides: Configuration(), name: nil).origin }
+    }
+
+    /// The declared API that the URL belongs to: of those of its origin the one with the longest path that covers it.
+    func owner(among upstreams: [Upstream]) throws -> Upstream? {
+        let origin = try origin
+        return upstreams.filter { $0.origin == origin && $0.covers(path: path) }.max { $0.basePath.count < $1.basePath.count }
+    }
+
+    /// The upstream for the URL: its whole origin; beside another API of that origin the one of its path.
     func declared(besides others: Configuration = Configuration(), name: String? = nil) throws -> Upstream {
-        let origin = slash.map { String(url[..<$0]) } ?? url
+        let origin = try origin
+        let isAlone = !others.upstreams.contains { $0.origin == origin }
+        return try Self.upstream(at: isAlone ? originText : originText + path, besides: others, name: name)
+    }
+
+    /// The upstream of exactly this URL, as the key `origin` of a configuration means it.
+    func exact(besides others: Configuration = Configuration(), name: String? = nil) throws -> Upstream {
+        try Self.upstream(at: url, besides: others, name: name)
+    }
+
+    /// An upstream, with a name and a gateway of its own.
+    private static func upstream(at url: String, besides others: Configuration, name: String?) throws -> Upstream {
         var configuration = others
-        configuration.upstreams.removeAll { $0.origin.url == origin }
-        try FlagUpstreams(urls: [origin], flag: "URL").add(to: &configuration)
+        try FlagUpstreams(urls: [url], flag: "URL").add(to: &configuration)
         guard var upstream = configuration.upstreams.last else { throw ValidationError("\(url) is no URL of an API") }
         if let name { upstream.name = name }
         return upstream

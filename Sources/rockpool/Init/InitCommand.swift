@@ -33,7 +33,7 @@ struct InitCommand: AsyncParsableCommand {
         let address = APIAddress(url)
         let declared = try address.declared(name: name)
         let api = try proposal(for: declared.origin)
-        let yaml = try ProposedConfiguration(origin: declared.origin, name: declared.name, api: api).checked(named: output)
+        let yaml = try ProposedConfiguration(place: declared.place, name: declared.name, api: api).checked(named: output)
         guard output != "-" else { return Display.output.write(yaml) }
         let file = try NewFile(output, replacing: force)
         do {

@@ -3,7 +3,8 @@ import RockpoolCore
 
 /// A configuration for one API.
 struct ProposedConfiguration {
-    let origin: OriginAddress
+    /// The URL of the API: its origin, and its path if it has one.
+    let place: String
     let name: String
     let api: ProposedAPI
     var gateway = "127.0.0.1:7630"
@@ -16,7 +17,7 @@ struct ProposedConfiguration {
         let read = try ConfigurationSources(environment: [:]).load(yaml: text, named: file).configuration
         guard try read == ConfigurationSources(environment: [:]).load(yaml: document.json(), named: file).configuration else {
             throw CommandFailure(
-                .failed, "the configuration for \(origin.url) would not mean what is proposed; nothing is written".inOneLine)
+                .failed, "the configuration for \(place) would not mean what is proposed; nothing is written".inOneLine)
         }
         return text
     }
@@ -28,7 +29,7 @@ struct ProposedConfiguration {
                 "upstreams",
                 .list([
                     .map([
-                        .init("name", .text(name)), .init("origin", .text(origin.url)), .init("gateway", .text(gateway)),
+                        .init("name", .text(name)), .init("origin", .text(place)), .init("gateway", .text(gateway)),
                         .init("policy", .text("offline-first")),
                         .init("routes", .list(stored.map { .map([.init("match", .text($0)), .init("store", .text("always"))]) })),
                         .init("resources", .list(api.resources.map(\.document))),
@@ -39,7 +40,7 @@ struct ProposedConfiguration {
 
     private var yaml: String {
         let head = [
-            "# Rockpool for \(ForeignText.comment(origin.url)), written by `rockpool init`. Check it: rockpool config check. Start it: rockpool serve.",
+            "# Rockpool for \(ForeignText.comment(place)), written by `rockpool init`. Check it: rockpool config check. Start it: rockpool serve.",
             "# Every key with its default: rockpool config show, or docs/reference/configuration.md.",
             "upstreams:",
         ]
@@ -50,7 +51,7 @@ struct ProposedConfiguration {
     var entry: [String] {
         var lines = [
             "- name: \(Self.quoted(name))",
-            "  origin: \(Self.quoted(origin.url))",
+            "  origin: \(Self.quoted(place))",
             "  gateway: \(Self.quoted(gateway))  # the address for clients that take another base URL",
             "  policy: offline-first  # reads are answered from the cache while the API is away",
         ]

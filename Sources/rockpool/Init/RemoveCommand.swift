@@ -44,20 +44,17 @@ struct RemoveCommand: AsyncParsableCommand {
         guard change.server != nil else { return }
         let gateway = known.gateway.map { "; the gateway \($0) is closed" } ?? ""
         Display.output.print("\(known.name) is removed\(gateway)".inOneLine)
-        Display.output.print("what is stored of it goes with: rockpool cache purge --prefix \(known.origin.url)/".inOneLine)
+        Display.output.print("what is stored of it goes with: rockpool cache purge --prefix \(known.place)/".inOneLine)
     }
 
     /// The upstream of that name or URL in the file.
     private func named(in change: ConfigurationChange) throws -> Upstream {
         let address = upstream.contains("://") ? APIAddress(upstream) : nil
-        let origin = try address?.declared().origin
-        func meant(of all: [Upstream]) -> [Upstream] {
-            let found = all.filter { other in origin.map { $0 == other.origin } ?? (other.name == upstream) }
-            // Of several with one origin, a path tells which.
-            return found.count < 2 ? found : found.filter { $0.basePath == address?.path }
+        func meant(of all: [Upstream]) throws -> Upstream? {
+            try address.map { try $0.owner(among: all) } ?? all.first { $0.name == upstream }
         }
-        if let known = meant(of: change.before.upstreams).first { return known }
-        if let known = change.server.flatMap({ meant(of: $0.configuration.upstreams).first }) {
+        if let known = try meant(of: change.before.upstreams) { return known }
+        if let known = try change.server.flatMap({ try meant(of: $0.configuration.upstreams) }) {
             throw CommandFailure(
                 .failed, "\(known.name) is not declared in \(change.file), but by how the server was started: start it without".inOneLine)
         }

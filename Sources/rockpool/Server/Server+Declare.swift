@@ -10,19 +10,22 @@ extension UpstreamDeclaration {
         to file: String, of engine: Engine, listeners: Listeners, reload: @Sendable () async throws -> ReloadOutcome
     ) async throws(Refusal) -> Outcome {
         let known = engine.configuration
-        if let same = known.upstreams.first(where: { $0.name == name || $0.origin.url == origin }) {
-            guard same.name == name, same.origin.url == origin else {
-                throw .notPossible("\(same.name) is declared for \(same.origin.url)")
-            }
-            return Outcome(isKnown: true, gateway: listeners.gateways[name])
-        }
         let (edit, text): (ConfigurationEdit, String)
         do {
-            let declared = try APIAddress(origin).declared(besides: known, name: name)
+            let place = try APIAddress(origin).exact().place
+            if let same = known.upstreams.first(where: { $0.name == name || $0.place == place }) {
+                guard same.name == name, same.place == place else {
+                    throw Refusal.notPossible("\(same.name) is declared for \(same.place)")
+                }
+                return Outcome(isKnown: true, gateway: listeners.gateways[name])
+            }
+            let declared = try APIAddress(origin).exact(besides: known, name: name)
             let address = try gateway ?? LocalPort.freeAddress(from: declared.gateway)
             edit = try ConfigurationEdit(file: file)
-            let proposed = ProposedConfiguration(origin: declared.origin, name: name, api: ProposedAPI(), gateway: address)
+            let proposed = ProposedConfiguration(place: declared.place, name: name, api: ProposedAPI(), gateway: address)
             text = try edit.adding(proposed.entry)
+        } catch let refusal as Refusal {
+            throw refusal
         } catch let error as ConfigurationError {
             throw .invalid(error.problems.map(\.message).joined(separator: "; "))
         } catch { throw .invalid((error as? CommandFailure)?.message ?? "\(error)") }

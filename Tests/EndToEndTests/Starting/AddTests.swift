@@ -147,6 +147,55 @@ import Testing
         #expect(try Files.text(of: file) == start + entries[0])
     }
 
+    /// An API is declared already only where it covers the URL: another path of the same origin is another API.
+    @Test func anotherPathOfTheOriginIsAnotherAPI() async throws {
+        let scratch = try Scratch()
+        let url = "http://127.0.0.1:\(FreePort.next())"
+        let file = try scratch.write(
+            "storage: { cache_dir: c, state_dir: s }\nupstreams:\n  - name: v1\n    origin: \(url)/v1\n", to: "rockpool.yaml")
+        let environment = ["HOME": scratch.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        func add(_ words: String...) async throws -> Command {
+            try await Command.rockpool(["add"] + words + ["--config", file], environment: environment)
+        }
+        let known = try await add("\(url)/v1/notes")
+        #expect(known.status == 0 && known.output.contains("\(url)/v1 is declared already, as v1"), "\(known.output)\(known.errors)")
+        let added = try await add("\(url)/v10/", "--name", "v10")
+        #expect(added.status == 0 && added.output.contains("origin: \"\(url)/v10\""), "\(added.output)\(added.errors)")
+        let rest = try await add(url, "--name", "rest")
+        #expect(rest.status == 0 && rest.output.contains("origin: \"\(url)\""), "\(rest.output)\(rest.errors)")
+        let again = try await add("\(url)/v2")
+        #expect(again.status == 0 && again.output.contains("\(url) is declared already, as rest"), "\(again.output)\(again.errors)")
+    }
+
+    /// A server declares what the key `origin` says, with its path; the same again is known, another API of that name is not possible.
+    @Test func theServerDeclaresAnAPIByItsPath() async throws {
+        let scratch = try Scratch()
+        let file = try scratch.write(
+            "proxy: { listen: \"127.0.0.1:0\" }\nadmin: { listen: \"127.0.0.1:0\" }\nstorage: { min_free: 1 MB, cache_dir: c, state_dir: s }\n",
+            to: "rockpool.yaml")
+        let environment = ["HOME": scratch.path, "XDG_RUNTIME_DIR": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""]
+        let child = try await ChildProcess(Binary.path, ["serve", "--config", file], environment: environment)
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        let admin = try #require(child.output.firstMatch(of: /admin=([0-9.:]+)/)?.1, "\(child.output)")
+        let token = try Files.text(of: scratch.path + "/s/admin-token")
+        func put(_ name: String, _ origin: String) async throws -> Int {
+            try await Curl.send(
+                "PUT", "http://\(admin)/v1/upstreams/\(name)",
+                fields: ["Content-Type: application/json", "Authorization: Bearer \(token)"],
+                body: "{\"origin\": \"\(origin)\"}"
+            ).status
+        }
+        try await #expect(put("v1", "http://127.0.0.1:9/v1") == 201)
+        try await #expect(put("v2", "http://127.0.0.1:9/v2/") == 201)
+        try await #expect(put("v2", "http://127.0.0.1:9/v2") == 200)
+        try await #expect(put("v2", "http://127.0.0.1:9") == 409)
+        try await #expect(put("v3", "http://127.0.0.1:9/v1") == 409)
+        try await #expect(put("v3", "http://127.0.0.1:9/v3?a=b") == 422)
+        #expect(try Files.text(of: file).contains("origin: \"http://127.0.0.1:9/v2\""))
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+    }
+
     /// Gateways open, move and close with a reload; a connection that is open goes where the gateway leads now.
     @Test func aReloadOpensAndClosesGateways() async throws {
         let (one, two) = (try await NotesServer.start(seed: [["title": "one"]]), try await NotesServer.start(seed: [["title": "two"]]))

@@ -72,10 +72,9 @@ extension OutboxCommands {
         do { (request, bytes) = try edit.applied(to: operation.request) } catch { throw Problem(error) }
         let owner = upstream.isDeclared ? active.routes.upstream(for: request.origin, target: request.target) : upstream
         guard request.origin == upstream.origin, request.url == operation.request.url || owner?.name == upstream.name else {
-            let place = upstream.origin.url + upstream.basePath
             throw Problem(
                 .unprocessable,
-                detail: "\(request.origin.url)\(request.path) is not the upstream \(upstream.name) (\(place)) it was meant for")
+                detail: "\(request.origin.url)\(request.path) is not the upstream \(upstream.name) (\(upstream.place)) it was meant for")
         }
         // The client's key belongs to the old payload, at the upstream and at our listener (docs/outbox.md#keys).
         request.fields[upstream.idempotency.name] = nil
