@@ -14,7 +14,13 @@ final class Pusher: Sendable {
     struct Batch: Sendable {
         let upstream: Upstream
         let path: String
+        let format: CompiledBatchFormat
         let operations: [OperationSummary]
+
+        init(upstream: Upstream, path: String, operations: [OperationSummary]) {
+            (self.upstream, self.path, self.operations) = (upstream, path, operations)
+            format = CompiledBatchFormat(BatchFormat(of: upstream, path: path))
+        }
     }
 
     /// The result of a batch.
@@ -84,7 +90,6 @@ final class Pusher: Sendable {
 
     /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
     func deliver(_ batch: Batch) async -> Outcome {
-        let format = BatchFormat(of: batch.upstream, path: batch.path)
         var leased: [QueuedWrite] = []
         var members: [JSONValue] = []
         // Of the batch; operations with others, such as the cookies of another user behind one `Authorization`, are sent alone.
@@ -97,7 +102,7 @@ final class Pusher: Sendable {
                     taken.request = outgoing.head
                     let own = credentials.identity(of: taken.request, rule: batch.upstream.identity).secrets
                     if secrets ?? own == own, let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
-                        let member = BatchPush.member(taken, body: bytes, format: format)
+                        let member = BatchPush.member(taken, body: bytes, format: batch.format)
                     {
                         leased.append(taken)
                         members.append(member)
@@ -117,9 +122,12 @@ final class Pusher: Sendable {
         if leased.isEmpty { return Outcome() }
         let sentAt = data.moment()
         let head = head(of: batch, with: secrets ?? [:])
-        let (outcome, body) = await send(head, body: BatchPush.body(of: members, format: format), operations: leased, batch: batch)
+        let answer = await send(head, body: BatchPush.body(of: members, format: batch.format), operations: leased, batch: batch)
+        if case .refused = answer.verdict {
+            refusals.withLock { $0["\(batch.upstream.name)|\(batch.path)"] = now() + Self.refusalTime }
+        }
         var result = Outcome()
-        for operation in leased { await record(operation, after: outcome, body: body, batch: batch, sentAt: sentAt, result: &result) }
+        for operation in leased { await record(operation, after: answer, batch: batch, sentAt: sentAt, result: &result) }
         return result
     }
 
@@ -145,9 +153,7 @@ final class Pusher: Sendable {
         if let finished { notifier.tell(finished) }
     }
 
-    private func send(
-        _ head: RequestHead, body: [UInt8], operations: [QueuedWrite], batch: Batch
-    ) async -> (AttemptOutcome, [UInt8]) {
+    private func send(_ head: RequestHead, body: [UInt8], operations: [QueuedWrite], batch: Batch) async -> BatchAnswer {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: now()) }
         do throws(TransferFailure) {
@@ -161,24 +167,22 @@ final class Pusher: Sendable {
             }
             // An incomplete body is discarded: the response then counts as lost for every operation.
             let (bytes, isWhole) = try await answer.body.collect(upTo: Self.answerLimit)
-            return (.answered(answer.head), isWhole ? Array(bytes.readableBytesView) : [])
+            return BatchAnswer(.answered(answer.head), body: isWhole ? Array(bytes.readableBytesView) : [], format: batch.format)
         } catch {
             // A body that fails after its head counts as a lost response as well.
-            return (.failed(error), [])
+            return BatchAnswer(.failed(error), body: [])
         }
     }
 
     // MARK: recording
 
     private func record(
-        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, body: [UInt8], batch: Batch, sentAt: Moment,
-        result: inout Outcome
+        _ operation: QueuedWrite, after batchAnswer: BatchAnswer, batch: Batch, sentAt: Moment, result: inout Outcome
     ) async {
         var context = ReplayContext(batch.upstream)
         context.reading.success = active.routes.plan(for: operation.request).success
         var (outcome, answer, change) = BatchPush.disposition(
-            of: operation, after: batchOutcome, body: body, format: BatchFormat(of: batch.upstream, path: batch.path), context: context,
-            now: now(), random: .random(in: 0..<1))
+            of: operation, after: batchAnswer, context: context, now: now(), random: .random(in: 0..<1))
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = await outbound.reads.lookup.created(
@@ -227,8 +231,5 @@ final class Pusher: Sendable {
         }
         guard case .answered(let answer) = outcome else { return }
         if change.state == .delivered { await updates.invalidate(after: answer, to: operation.request) }
-        if change.state == .pending, !change.countsAsAnswered, case .refused = BatchPush.verdict(answer, body: []) {
-            refusals.withLock { $0["\(upstream)|\(batch.path)"] = now() + Self.refusalTime }
-        }
     }
 }

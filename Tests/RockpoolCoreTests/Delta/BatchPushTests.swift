@@ -21,8 +21,8 @@ import Testing
         var idempotency = IdempotencySettings()
         idempotency.honoured = honoured
         return BatchPush.disposition(
-            of: operation, after: outcome, body: Array(body.utf8), context: ReplayContext(idempotency: idempotency), now: Self.now,
-            random: 0.5)
+            of: operation, after: BatchAnswer(outcome, body: Array(body.utf8)), context: ReplayContext(idempotency: idempotency),
+            now: Self.now, random: 0.5)
     }
 
     @Test func anOperationIsWrittenWithWhatItDependsOn() throws {
@@ -47,15 +47,16 @@ import Testing
 
     @Test func aTemplateGivesTheFormOfTheBatch() throws {
         #expect(BatchFormat().faults.isEmpty && Self.graph.faults.isEmpty)
+        let format = CompiledBatchFormat(Self.graph)
         let operation = Self.operation(.put, [.ifMatch: "\"7\"", .contentType: "application/json"])
-        let member = try #require(BatchPush.member(operation, body: Array(#"{"n":"{id}"}"#.utf8), format: Self.graph))
+        let member = try #require(BatchPush.member(operation, body: Array(#"{"n":"{id}"}"#.utf8), format: format))
         #expect(
-            String(decoding: BatchPush.body(of: [member], format: Self.graph), as: UTF8.self)
+            String(decoding: BatchPush.body(of: [member], format: format), as: UTF8.self)
                 == #"{"v":1,"requests":[{"id":"a","method":"PUT","url":"/x/v1/notes/1","headers":{"If-Match":"\"7\""},"tags":[7],"body":{"n":"{id}"}}]}"#
         )
         let answer = #"{"responses":[{"id":"a","http":{"code":"201"},"h":{"Location":"/v1/notes/9"},"content":{"id":9}}]}"#
         let (outcome, body, change) = BatchPush.disposition(
-            of: operation, after: .answered(ResponseHead(status: 200)), body: Array(answer.utf8), format: Self.graph,
+            of: operation, after: BatchAnswer(.answered(ResponseHead(status: 200)), body: Array(answer.utf8), format: format),
             context: ReplayContext(idempotency: IdempotencySettings()), now: Self.now, random: 0.5)
         guard case .answered(let head) = outcome else { return #expect(Bool(false)) }
         #expect(head.status == 201 && head.fields[.location] == "/v1/notes/9" && change.state == .delivered)
@@ -69,11 +70,25 @@ import Testing
             ([.contentType: "application/json; charset=utf-8"], true),
         ] as [(HTTPFields, Bool)])
     func whatATemplateHasNoPlaceForGoesAlone(fields: HTTPFields, isMember: Bool) {
-        #expect((BatchPush.member(Self.operation(.put, fields), body: Array("{}".utf8), format: Self.graph) != nil) == isMember)
-        var bare = BatchFormat()
-        bare.operation = #"{"id":"{id}","method":"{method}","url":"{url}"}"#
+        #expect(
+            (BatchPush.member(Self.operation(.put, fields), body: Array("{}".utf8), format: CompiledBatchFormat(Self.graph)) != nil)
+                == isMember)
+        var format = BatchFormat()
+        format.operation = #"{"id":"{id}","method":"{method}","url":"{url}"}"#
+        let bare = CompiledBatchFormat(format)
         #expect(BatchPush.member(Self.operation(.put, fields), body: Array("{}".utf8), format: bare) == nil)
         #expect(BatchPush.member(Self.operation(.delete), body: [], format: bare) != nil)
+    }
+
+    /// The response of a batch is read once, for all of its operations, and the first result of each counts.
+    @Test func oneReadingOfTheResponseHoldsAllResults() {
+        let results = (0..<BatchPush.limit).map { #"{"id":"\#($0)","status":\#(200 + $0)}"# } + [#"{"id":"0","status":500}"#]
+        let body = Array(#"{"results":[\#(results.joined(separator: ","))]}"#.utf8)
+        guard case .each(let read) = BatchAnswer(.answered(ResponseHead(status: 200)), body: body).verdict else {
+            return #expect(Bool(false))
+        }
+        #expect(read.count == BatchPush.limit && read.allSatisfy { $1.head.status == 200 + (Int($0) ?? -1) })
+        #expect(BatchAnswer(.failed(TransferFailure(kind: .reset, sent: .maybe, detail: "cut")), body: []).verdict == nil)
     }
 
     @Test(arguments: [

@@ -91,8 +91,8 @@ import Testing
         rule.reading = AnswerReading(success: SuccessRule(pointer: "/success", equals: true))
         let state = { (result: String) in
             BatchPush.disposition(
-                of: operation(), after: answer(200, Self.json), body: Array(#"{"results":[\#(result)]}"#.utf8), context: rule, now: noon,
-                random: 0.5
+                of: operation(), after: BatchAnswer(answer(200, Self.json), body: Array(#"{"results":[\#(result)]}"#.utf8)),
+                context: rule, now: noon, random: 0.5
             ).change.state
         }
         #expect(state(#"{"id":"op","status":200,"body":{"success":false}}"#) == .dead)

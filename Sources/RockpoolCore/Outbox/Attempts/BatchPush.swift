@@ -36,9 +36,11 @@ package enum BatchPush {
 
     /// Returns an operation as a member of the batch; nil when it must be sent alone: a field is not batchable, the body is not JSON, or the
     /// format has no place for a part of it.
-    package static func member(_ operation: QueuedWrite, body: [UInt8], format: BatchFormat = BatchFormat()) -> JSONValue? {
+    package static func member(
+        _ operation: QueuedWrite, body: [UInt8], format: CompiledBatchFormat = CompiledBatchFormat()
+    ) -> JSONValue? {
         let (request, fields) = (operation.request, operation.request.fields)
-        guard let template = JSONTemplate(format.operation), fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else {
+        guard let template = format.operation, fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else {
             return nil
         }
         var parts: [String: JSONValue] = [:]
@@ -54,7 +56,7 @@ package enum BatchPush {
         if body.isEmpty || fields[.contentType].flatMap({ MediaType.essence(of: $0) }) == "application/json" {
             needed.remove("contentType")
         }
-        guard template.names.isSuperset(of: needed) else { return nil }
+        guard format.names.isSuperset(of: needed) else { return nil }
         parts["id"] = .string(operation.id)
         parts["idempotencyKey"] = .string(operation.idempotencyKey)
         (parts["method"], parts["target"]) = (.string(request.method.rawValue), .string(request.target))
@@ -63,16 +65,16 @@ package enum BatchPush {
     }
 
     /// Returns the body of the batch request.
-    package static func body(of members: [JSONValue], format: BatchFormat = BatchFormat()) -> [UInt8] {
-        (JSONTemplate(format.body)?.filled(with: ["operations": .array(members)]) ?? .null).serialized()
+    package static func body(of members: [JSONValue], format: CompiledBatchFormat = CompiledBatchFormat()) -> [UInt8] {
+        (format.body?.filled(with: ["operations": .array(members)]) ?? .null).serialized()
     }
 
     /// Classifies the response to a batch.
-    package static func verdict(_ head: ResponseHead, body: [UInt8], format: BatchFormat = BatchFormat()) -> Verdict {
+    static func verdict(_ head: ResponseHead, body: [UInt8], format: CompiledBatchFormat) -> Verdict {
         switch head.status {
         case 401, 407, 408, 419, 421, 425, 429: return .common
         case 400...499, 501, 505: return .refused("the batch was refused: \(head.status)")
-        case 200...299 where !MediaType.isPage(head.fields): return .each(results(in: body, format: format))
+        case 200...299 where !MediaType.isPage(head.fields): return .each(format.results(in: body))
         default: return .common
         }
     }
@@ -80,8 +82,7 @@ package enum BatchPush {
     /// Returns the outcome of one operation of the batch: its attempt's outcome, the beginning of its response body and its disposition, by
     /// the same table as for an operation sent alone.
     package static func disposition(
-        of operation: QueuedWrite, after batch: AttemptOutcome, body: [UInt8], format: BatchFormat = BatchFormat(), context: ReplayContext,
-        now: Timestamp, random: Double
+        of operation: QueuedWrite, after batch: BatchAnswer, context: ReplayContext, now: Timestamp, random: Double
     ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
         let judge = { (outcome: AttemptOutcome, body: [UInt8]) in
             (
@@ -89,40 +90,22 @@ package enum BatchPush {
                 OperationMachine.disposition(of: operation, after: outcome, body: body, context: context, now: now, random: random)
             )
         }
-        guard case .answered(let head) = batch else { return judge(batch, []) }
+        guard case .answered(let head) = batch.outcome, let verdict = batch.verdict else { return judge(batch.outcome, []) }
         let unknown = AttemptOutcome.failed(
             TransferFailure(kind: .protocolError, sent: .yes, detail: "the batch's answer does not say what became of it"))
-        switch verdict(head, body: body, format: format) {
+        switch verdict {
         case .each(let results):
             guard let result = results[operation.id] else { return judge(unknown, []) }
             return judge(.answered(result.head), result.body)
         case .refused(let detail):
-            return (batch, [], Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false, detail: detail))
+            return (batch.outcome, [], Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false, detail: detail))
         case .common:
-            let common = judge(batch, body)
+            let common = judge(batch.outcome, batch.body)
             // A redirect or an error of the batch as a whole ends no operation, except that 401, 407 and 419 end those without a
             // credential.
             let isOwn = [.pending, .parked, .uncertain].contains(common.2.state) || [401, 407, 419].contains(head.status)
             return isOwn ? common : judge(unknown, [])
         }
-    }
-
-    private static func results(in body: [UInt8], format: BatchFormat) -> [String: Result] {
-        let results = (try? JSONValue.parse(body)).flatMap { JSONPointer(format.results)?.get(in: $0)?.array } ?? []
-        return Dictionary(results.compactMap { result(in: $0, format: format) }) { first, _ in first }
-    }
-
-    private static func result(in value: JSONValue, format: BatchFormat) -> (String, Result)? {
-        let part = { (pointer: String) in JSONPointer(pointer)?.get(in: value) }
-        guard let id = part(format.id)?.identifier, let status = part(format.status)?.identifier.flatMap({ Int($0) }),
-            (200...599).contains(status)
-        else { return nil }
-        var head = ResponseHead(status: status, fields: [.contentType: "application/json"])
-        for (name, value) in part(format.headers)?.object ?? JSONObject() {
-            guard let name = HTTPField.Name(name), let text = value.identifier, HTTPField.isValidValue(text) else { continue }
-            head.fields[name] = text
-        }
-        return (id, Result(head: head, body: part(format.answer).map { $0.isNull ? [] : $0.serialized() } ?? []))
     }
 }
 
