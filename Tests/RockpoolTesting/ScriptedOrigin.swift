@@ -41,6 +41,8 @@ package struct SentRequest: Sendable {
     package var head: RequestHead
     package var body: [UInt8]
     package var isFreshConnection: Bool
+    /// False if its connection is closed behind it.
+    package var keepsConnection: Bool
     /// True if there was no body at all, not even an empty one of unknown length.
     package var isBodiless: Bool
     package var allowsLoopback: Bool
@@ -76,6 +78,7 @@ package final class ScriptedOrigin: Origin {
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
         let seen = SentRequest(
             head: request.head, body: try await Self.bytes(of: request.body), isFreshConnection: request.needsFreshConnection,
+            keepsConnection: request.keepsConnection,
             isBodiless: Self.isNone(request.body), allowsLoopback: request.allowsLoopback)
         let (queued, rule) = state.withLock { state in
             state.sent.append(seen)

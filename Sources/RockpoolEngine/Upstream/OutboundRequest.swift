@@ -32,6 +32,8 @@ package struct OutboundRequest: Sendable {
     package var allowsLoopback: Bool
     /// True to open a new connection, so that a stale keep-alive connection cannot lose the response (docs/outbox.md#resend-rule).
     package var needsFreshConnection: Bool
+    /// False to close its connection behind it.
+    package var keepsConnection = true
     /// Runs the task that sends it, if that is an event loop's; nil for the shared threads.
     package var executor: (any TaskExecutor)?
     /// False once the network is switched off: then it is not sent again.

@@ -28,8 +28,10 @@ extension UpstreamClient {
         var request = OutboundRequest(
             head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: ways.first?.url, allowsLoopback: upstream.allowsLoopback)
         request.isDeclared = true
+        // No other probe follows a single one at an interval: its connection would only keep others from a server that serves one at a time.
+        request.keepsConnection = upstream.probe != nil
         // What is kept from before may be dead, and each would cost a probe its time limit.
-        request.needsFreshConnection = !isReachable(upstream)
+        request.needsFreshConnection = !request.keepsConnection || !isReachable(upstream)
         request.parentCredential = ways.first?.credential
         request.spent = counting(upstream, forClient: false)
         do {

@@ -87,7 +87,7 @@ extension Transfer {
             isAgain || longestAge == 0 || request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
         if isFresh { easy.set(CURLOPT_FRESH_CONNECT, 1) }
         if let longestAge, longestAge > 0 { easy.set(CURLOPT_MAXLIFETIME_CONN, longestAge) }
-        if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
+        if isBoundToIdentity || !request.keepsConnection { easy.set(CURLOPT_FORBID_REUSE, 1) }
     }
 
     private func setFields(on easy: EasyHandle) {

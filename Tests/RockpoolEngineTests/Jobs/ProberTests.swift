@@ -21,6 +21,8 @@ struct ProberTests {
         #expect(await prober.runOnce().isEmpty && pool.origin.sent.isEmpty)
         pool.clock.advance(by: .seconds(2))
         #expect(await prober.runOnce() == ["notes"] && pool.origin.sent.count == 1)
+        // Its connection keeps no client from a server that serves one at a time.
+        #expect(pool.origin.sent.allSatisfy { $0.isFreshConnection && !$0.keepsConnection })
         pool.clock.advance(by: .hours(1))
         #expect(await prober.runOnce().isEmpty && pool.origin.sent.count == 1)
     }
@@ -52,7 +54,7 @@ struct ProberTests {
         #expect(await prober.runOnce().isEmpty)
         pool.clock.advance(by: .seconds(13))
         #expect(await prober.runOnce() == ["notes"])
-        #expect(pool.origin.lines == ["GET /healthz"])
+        #expect(pool.origin.lines == ["GET /healthz"] && pool.origin.sent.allSatisfy(\.keepsConnection))
         #expect(await prober.runOnce().isEmpty, "no second probe is due at once")
     }
 

@@ -406,6 +406,23 @@ struct CurlOriginTests {
         #expect(received == total)
     }
 
+    /// A server that serves one connection at a time gets to the next one behind a probe.
+    @Test func aRequestThatKeepsNoConnectionClosesIt() async throws {
+        let (heads, isClosed) = (Heads(), Flag())
+        let server = try await RawServer.start { connection in
+            heads.add(try await connection.read(through: "\r\n\r\n"))
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+            _ = try await connection.readToEnd()
+            isClosed.raise()
+        }
+        var probe = OutboundRequest(head: head(server, .head))
+        probe.keepsConnection = false
+        let reply = try await curl.send(probe)
+        try await #expect(text(reply).isEmpty)
+        try await eventually("the upstream sees the end", within: .seconds(5)) { isClosed.isRaised }
+        #expect(heads.all.count == 1)
+    }
+
     @Test func abandoningABodyClosesItsConnection() async throws {
         let isClosed = Flag()
         let server = try await RawServer.start { connection in
