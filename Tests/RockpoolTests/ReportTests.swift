@@ -55,6 +55,20 @@ import Testing
         try #expect(lines(json, as: StatusReport.self).first == "state      \(words)")
     }
 
+    /// Of an upstream that nobody has asked anything, nothing is known: it is not called synced.
+    @Test(arguments: [
+        (["untried"], "no write waits; 1 of 1 upstream not tried yet"),
+        (["online", "untried"], "no write waits; 1 of 2 upstreams not tried yet"),
+        (["online"], "synced"), ([], "synced"),
+    ])
+    func whatIsNotTriedIsNotCalledSynced(reachability: [String], words: String) throws {
+        let upstreams = reachability.map { #"{"name": "\#($0)", "reachability": "\#($0)"}"# }.joined(separator: ", ")
+        let json = "{\"state\": \"synced\", \"pending\": 0, \"conflicts\": 0, \"failed\": 0, \"upstreams\": [\(upstreams)]}"
+        let shown = try lines(json, as: StatusReport.self)
+        #expect(shown.first == "state      \(words)", "\(shown)")
+        #expect(shown.contains { $0.hasSuffix("everything is delivered") } == (reachability == ["online"]), "\(shown)")
+    }
+
     @Test func `Stats`() throws {
         let json = """
             {"cache": {"hits": 7, "misses": 1, "stale": 2, "revalidated": 0, "hitRatio": 0.875, "entries": 3, "bytes": 1000, "limitBytes": 500000000,

@@ -125,8 +125,14 @@ struct StatusReport: TabularReport, Equatable {
         return [TextTable(columns: [.text("PARENT"), .text("OF"), .text("STATE"), .text("SINCE"), .text("USED")], rows: rows)]
     }
 
-    /// The state in a word that holds for all upstreams, or the number of those that are away.
+    /// The upstreams of which nothing is known yet.
+    private var untried: [Upstream] { upstreams.filter { $0.reachability == Reachability.State.untried.rawValue } }
+
+    /// The state in a word that holds for all upstreams, or the number of those that are away or not tried.
     private var stateWords: String {
+        if state == SyncState.synced.rawValue, !untried.isEmpty {
+            return "no write waits; \(untried.count) of \(upstreams.count.counted("upstream")) not tried yet"
+        }
         let away = upstreams.count { ["offline", "captive"].contains($0.reachability) }
         guard state == "offline", away > 0, away < upstreams.count else { return state }
         return away.counted("of \(upstreams.count) upstreams is away", "of \(upstreams.count) upstreams are away")
@@ -158,7 +164,8 @@ struct StatusReport: TabularReport, Equatable {
             let waiting = pending.counted("write is", "writes are")
             return pending > 0 ? "Nothing to do: \(waiting) sent when \(away.name) is back" : "Nothing to do: \(away.name) is away"
         }
-        return pending > 0 ? "Nothing to do: the outbox is being sent" : "Nothing to do: everything is delivered"
+        if pending > 0 { return "Nothing to do: the outbox is being sent" }
+        return "Nothing to do: \(untried.isEmpty ? "everything is delivered" : "no write waits")"
     }
 
     /// The process behind the answer, as far as it says.
