@@ -17,7 +17,7 @@ export const overview = {
     return {};
   },
   view: (_, pool) => [banner(pool), shortage(pool), untrusting(pool), traffic(pool), figures(pool), fleet(pool),
-    h("div", { class: "halves" }, upstreams(pool), room(pool)), tunnels(pool)],
+    h("div", { class: "halves" }, upstreams(pool), room(pool)), parents(pool), tunnels(pool)],
 };
 
 /** A shortage of storage, with what to do. */
@@ -75,6 +75,10 @@ function fact({ status, network }) {
   if (status.state === "error") return { tide: "low", title: "Storage error", words: "See the server's log for details." };
   if (status.state === "pending") return { tide: "mid", title: `${count(waiting, "write")} waiting`, words: "They are sent in order.", retry: true };
   if (status.state === "syncing") return { tide: "mid", title: `Sending ${count(status.pending, "write")}`, words: "Delivery is in progress." };
+  const untried = status.upstreams.filter((one) => one.reachability === "untried");
+  if (untried.length > 0) {
+    return { tide: "high", title: "No write waits", words: `Nothing was sent to ${untried.map((one) => one.name).join(", ")} yet.` };
+  }
   return { tide: "high", title: "Everything is in sync", words: "Every write has been delivered. Responses are cached for use without a network." };
 }
 
@@ -249,6 +253,19 @@ function untrusting({ network }) {
       { name: "Last", cell: (one) => moment(one.at) },
       { name: "Now", cell: (one) => isPassed(one) ? tag("not decrypted", "warn") : tag("certificate refused", "bad") },
     ], network.untrusting.map((one) => ({ ...one, key: `${one.client} ${one.host}` }))));
+}
+
+/** The parent proxies, in their order; nothing without one. */
+function parents({ status }) {
+  if (!status.parents?.length) return null;
+  return h("section", { "aria-labelledby": "parents" }, h("h2", { id: "parents" }, "Parent proxies"),
+    table("Parent proxies in their order", [
+      { name: "Parent", cell: (one) => h("span", { class: "mono" }, one.url) },
+      { name: "Of", cell: (one) => one.of },
+      { name: "State", cell: (one) => tag(one.state, one.state === "up" ? "good" : "bad") },
+      { name: "Failed since", cell: (one) => (one.since ? moment(one.since) : "–") },
+      { name: "Used now", cell: (one) => (one.used ? "yes" : "no") },
+    ], status.parents.map((one) => ({ ...one, key: `${one.of} ${one.url}` }))));
 }
 
 /** Connections that are passed on unread: nothing of them is cached or queued. */

@@ -154,6 +154,25 @@ import Testing
         }
     }
 
+    /// The parents as `rockpool status` has them: in their order, with the one in use.
+    @Test func parentProxiesAreShownInTheirOrder() async throws {
+        let urls = (0..<2).map { _ in "http://127.0.0.1:\(FreePort.next())" }
+        var settings = ServerSettings()
+        settings.via = [["hosts": ["*"], "url": .string(urls[0]), "others": [["url": .string(urls[1])]]]]
+        let server = try await ServerProcess.start(settings)
+        let browser = try await Browser(width: 390, height: 1000)
+        try await browser.open("http://\(server.admin)/")
+        try await browser.sees("Parent proxies")
+        let rows = "[...document.querySelectorAll('section[aria-labelledby=parents] tbody tr')].map((row) => row.innerText).join('|')"
+        let shown = try #require(try await browser.evaluate(rows).string)
+        let (first, second) = (try #require(shown.firstRange(of: urls[0])), try #require(shown.firstRange(of: urls[1])))
+        #expect(first.lowerBound < second.lowerBound && shown.contains("yes") && shown.contains("no"), "\(shown)")
+        let faults = try await browser.evaluate(AccessibilityPass.script)
+        #expect(faults.array?.compactMap(\.string) == [])
+        #expect(browser.complaints == [])
+        try await server.stop()
+    }
+
     @Test func aClientThatDoesNotTrustUsIsShownWithWhatToDo() async throws {
         try await SecureWorld.with { world in
             let reply = try await Curl.send("GET", world.site.url + "/tide.json", options: ["--proxy", "http://" + world.server.proxy])
