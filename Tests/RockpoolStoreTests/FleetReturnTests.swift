@@ -166,6 +166,25 @@ struct FleetReturnTests: FleetCase {
         await again.close()
     }
 
+    /// Nodes whose settings differ say so, until they agree or one is gone.
+    @Test func differingSettingsAreNamed() async throws {
+        let (a, b) = (try await node("a"), try await node("b"))
+        a.take(AgreedSettings(values: ["secrets": "[]", "upstreams.notes.order": "entity"]))
+        b.take(AgreedSettings(values: ["secrets": "[]", "upstreams.notes.order": "global"]))
+        let id = try #require(b.fleet?.node)
+        try await until {
+            a.fleet?.differences == [FleetDifference(node: id, name: "b", keys: ["upstreams.notes.order"])]
+                && b.fleet?.differences.map(\.name) == ["a"]
+        }
+        b.take(AgreedSettings(values: ["secrets": "[]", "upstreams.notes.order": "entity"]))
+        try await until { a.fleet?.differences == [] && b.fleet?.differences == [] }
+        b.take(AgreedSettings(values: ["secrets": "[\"sig\"]"]))
+        try await until { a.fleet?.differences.first?.keys == ["secrets", "upstreams.notes.order"] }
+        await b.close()
+        try await until { a.fleet?.differences == [] }
+        await a.close()
+    }
+
     @Test func anOutboxOfItsOwnHasNoFleetToComeBackTo() async throws {
         await (try openData("\(scratch.path)/a", time)).close()
         await #expect { try await rejoin("a") } throws: { "\($0)".contains("is in no fleet") }

@@ -55,6 +55,22 @@ import Testing
         try #expect(lines(json, as: StatusReport.self).first == "state      \(words)")
     }
 
+    /// A node of a fleet with other settings is named, with the keys.
+    @Test func otherSettingsOfANodeAreShown() throws {
+        let json = """
+            {"state": "synced", "pending": 0, "conflicts": 0, "failed": 0, "upstreams": [], "fleet": {"node": "a", "database": "there",
+            "detail": null, "nodes": 2, "held": 0, "survivesDatabaseHost": true, "differences": [{"node": "b", "keys": ["secrets"]}]}}
+            """
+        let shown = try lines(json, as: StatusReport.self)
+        #expect(shown.contains { $0.hasPrefix("settings") && $0.hasSuffix("b has other settings: secrets") }, "\(shown)")
+        let nodes = """
+            {"items": [{"id": "1", "name": "b", "own": false, "state": "live", "epoch": 1, "renewedSecondsAgo": 1, "behind": 0, "held": 0,
+            "inflight": 0, "differs": ["a", "b", "c", "d", "e", "f", "g"]}], "next": null}
+            """
+        let listed = try lines(nodes, as: FleetReport.self)
+        #expect(listed.last == "b has other settings: a, b, c, d, e and 2 more", "\(listed)")
+    }
+
     /// Of an upstream that nobody has asked anything, nothing is known: it is not called synced.
     @Test(arguments: [
         (["untried"], "no write waits; 1 of 1 upstream not tried yet"),

@@ -83,6 +83,9 @@ enum SharedSchema {
         """
     }
 
+    /// Before the id of a node in the name of its settings. A row of `meta` needs no change of the tables, which only their owner may make.
+    static let settingsPrefix = "settings:"
+
     /// Before the number of a timeline in the name of its mark.
     static let timelinePrefix = "timeline:"
 

@@ -32,8 +32,13 @@ extension Examination {
         guard fleet.database == "there" else {
             return [.warn("fleet", detail: fleet.words, advice: "make the database of outbox.url reachable")]
         }
-        guard !fleet.survivesDatabaseHost else { return [.ok("fleet", detail: fleet.words)] }
-        return [.warn("fleet", detail: fleet.words, advice: "set synchronous_standby_names in PostgreSQL, and outbox.require_synchronous")]
+        let differing = [fleet.differing].compactMap(\.self).map {
+            Finding.warn("settings", detail: $0, advice: "give all nodes of the fleet the same values, and run rockpool reload")
+        }
+        guard !fleet.survivesDatabaseHost else { return [.ok("fleet", detail: fleet.words)] + differing }
+        return differing + [
+            .warn("fleet", detail: fleet.words, advice: "set synchronous_standby_names in PostgreSQL, and outbox.require_synchronous")
+        ]
     }
 
     /// Writes that were refused lately because there was no room for them.

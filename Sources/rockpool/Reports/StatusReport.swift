@@ -19,6 +19,19 @@ struct StatusReport: TabularReport, Equatable {
         var nodes: Int
         var held: Int
         var survivesDatabaseHost: Bool
+        var differences: [Difference]?
+
+        /// A node with other settings.
+        struct Difference: Decodable, Equatable {
+            var node: String
+            var keys: [String]
+        }
+
+        /// The nodes with other settings, in words; nil without one.
+        var differing: String? {
+            guard let differences, !differences.isEmpty else { return nil }
+            return differences.map { FleetDifference(node: "", name: $0.node, keys: $0.keys).advice }.joined(separator: "; ")
+        }
 
         /// What an acknowledgement of a write survives, in words.
         var words: String {
@@ -99,6 +112,7 @@ struct StatusReport: TabularReport, Equatable {
                 + (refused.map { [("refused", .init($0, .bad))] } ?? [])
                 + (storage.map { [("storage", .init($0, .warning))] } ?? [])
                 + (fleet.map { [("fleet", .init($0.words, $0.database == "there" ? nil : .warning))] } ?? [])
+                + (fleet?.differing.map { [("settings", .init($0, .warning))] } ?? [])
                 + (connection.map { [("connection", .init($0.words))] } ?? []) + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],

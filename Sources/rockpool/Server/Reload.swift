@@ -40,6 +40,7 @@ struct Reload: Hashable, Sendable {
         await listeners.follow(gateways)
         listeners.take(reload.configuration.proxy)
         engine.data.take(limitsOf: reload.configuration.storage)
+        engine.data.take(AgreedSettings(of: reload.configuration))
         await engine.cache.take(limitsOf: reload.configuration.storage)
         LogOutput.standardError.format = new.log.format
         logger.notice("configuration reloaded")

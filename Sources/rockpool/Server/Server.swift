@@ -65,6 +65,7 @@ struct Server: Sendable {
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         await engine.learning.takeUp()
         let feed = FleetFeed(engine: engine)
+        data.take(AgreedSettings(of: configuration))
         try await engine.notifier.recallWrites()
         await RecalledDeliveries(engine: engine).project()
         let contexts = LeafContexts(files: authority, now: WallClock.now)

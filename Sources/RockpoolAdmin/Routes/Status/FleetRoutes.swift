@@ -26,12 +26,13 @@ struct FleetRoutes {
     }
 
     private func nodes() async throws -> [JSONValue] {
-        let own = data.fleet?.node
+        let (own, differences) = (data.fleet?.node, data.fleet?.differences ?? [])
         return try await data.fleetNodes().map { node -> JSONValue in
             [
                 "id": .string(node.id), "name": .string(node.name), "own": .bool(node.id == own), "state": .string(node.state.rawValue),
                 "epoch": .integer(node.epoch), "renewedSecondsAgo": .real(node.age), "behind": .integer(node.lag),
                 "held": .integer(node.held), "inflight": .integer(node.inFlight),
+                "differs": .array((differences.first { $0.node == node.id }?.keys ?? []).map { .string($0) }),
             ]
         }
     }
@@ -43,6 +44,8 @@ struct FleetRoutes {
                 "node": .string(fleet.name), "database": .string(fleet.absence == nil ? "there" : "away"),
                 "detail": .optional(fleet.absence), "nodes": .integer(fleet.nodes), "held": .integer(fleet.held),
                 "survivesDatabaseHost": .bool(fleet.survivesHost),
+                "differences": .array(
+                    fleet.differences.map { ["node": .string($0.name), "keys": .array($0.keys.map { .string($0) })] }),
             ]
         }
     }

@@ -57,6 +57,9 @@ extension DataStore {
     /// How this node stands in its fleet; nil without one.
     package var fleet: FleetStanding? { membership?.standing }
 
+    /// Takes over the settings of this node, which are compared with those of the others. No effect without a fleet.
+    package func take(_ settings: AgreedSettings) { membership?.take(settings) }
+
     /// The moment from which nothing may be sent for these operations unless the lease is renewed; nil without a fleet, or when this node has
     /// not claimed all of them under the lease that it has now.
     package func leaseEnd(of sequences: [Int64]) -> ContinuousClock.Instant? { fleetReplica.flatMap { $0.leaseEnd(of: sequences) } }

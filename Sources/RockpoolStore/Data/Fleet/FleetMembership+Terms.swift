@@ -75,6 +75,8 @@ extension FleetMembership {
         \(SharedSchema.lock);
         DELETE FROM rockpool.node WHERE expires < clock_timestamp() - interval '30 days'
             AND NOT EXISTS (SELECT 1 FROM rockpool.claim WHERE claim.node = node.id);
+        DELETE FROM rockpool.meta WHERE name LIKE '\(SharedSchema.settingsPrefix)%'
+            AND NOT EXISTS (SELECT 1 FROM rockpool.node WHERE meta.name = '\(SharedSchema.settingsPrefix)' || node.id);
         WITH gone AS (
             DELETE FROM rockpool.lane WHERE (upstream, lane) IN (
                 SELECT upstream, lane FROM rockpool.lane WHERE NOT EXISTS (

@@ -20,8 +20,10 @@ final class FleetMembership: Sendable {
         case held
     }
 
-    private struct State {
+    struct State {
         var isStopping = false
+        /// The settings of this node; nil before they are known.
+        var settings: AgreedSettings?
         var facts = FleetStanding()
         /// The highest epoch that this process may have registered; nil before the first.
         var epoch: Int64?
@@ -39,7 +41,7 @@ final class FleetMembership: Sendable {
     private let name: String
     private let clock: @Sendable () -> Timestamp
     private let notify: @Sendable (Notice) -> Void
-    private let state = Mutex(State())
+    let state = Mutex(State())
     private let queue = DispatchQueue(label: "rockpool.fleet")
 
     init(
@@ -211,6 +213,7 @@ final class FleetMembership: Sendable {
     /// Renews the lease and reads the feed until something fails.
     private func keep(_ lease: inout NodeLease, on connection: PostgreSQLConnection) throws {
         var (renewsAt, prunesAt) = (ContinuousClock.now, ContinuousClock.now)
+        var declared: AgreedSettings?
         while !isStopping {
             if let absence = replica.log.absence { throw Ended(description: absence.words, isForGood: absence.isEnd) }
             let now = ContinuousClock.now
@@ -224,6 +227,7 @@ final class FleetMembership: Sendable {
                 lease.renewedAt = now
                 replica.log.renewed(lease)
                 try checkDurability(of: SharedServer.standing(of: connection) { self.clock().milliseconds })
+                try compareSettings(on: connection, declared: &declared)
                 renewsAt = now + NodeLease.interval
                 if hasExpired { notify(.expired) }
                 if replica.held > 0 { notify(.held) }

@@ -1,4 +1,5 @@
 // How a node stands in its fleet (docs/reference/admin-api.md#fleet).
+package import RockpoolCore
 
 /// The facts for status, doctor and metrics.
 package struct FleetStanding: Hashable, Sendable {
@@ -17,6 +18,8 @@ package struct FleetStanding: Hashable, Sendable {
     package var timeline: Int64 = 0
     /// The number of live nodes, with this one.
     package var nodes = 0
+    /// The live nodes whose settings differ from those of this one, by name.
+    package var differences: [FleetDifference] = []
     /// True if this node does the work that one node does for all. Not known before it has joined.
     package var isFirst = false
     /// The number of operations that this node keeps until the database is back.

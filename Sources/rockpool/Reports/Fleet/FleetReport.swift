@@ -1,4 +1,5 @@
 // The report of the nodes of a fleet.
+import RockpoolCore
 
 struct FleetReport: TabularReport, Equatable {
     struct Node: Decodable, Equatable {
@@ -10,6 +11,8 @@ struct FleetReport: TabularReport, Equatable {
         var behind: Int
         var held: Int
         var inflight: Int
+        /// The keys of settings that differ from those of the node that answers.
+        var differs: [String]?
     }
 
     var items: [Node]
@@ -17,6 +20,9 @@ struct FleetReport: TabularReport, Equatable {
 
     var tables: [TextTable] {
         guard !items.isEmpty else { return [] }
+        let notes = items.compactMap { node in
+            node.differs.flatMap { $0.isEmpty ? nil : FleetDifference(node: "", name: node.name, keys: $0) }
+        }.map { TextTable(columns: [.text("")], rows: [[.init($0.advice, .warning)]]) }
         return [
             TextTable(
                 columns: [.text("NODE"), .text("STATE"), .text("LEASE RENEWED"), .text("BEHIND"), .text("IN FLIGHT"), .text("HELD")],
@@ -27,6 +33,6 @@ struct FleetReport: TabularReport, Equatable {
                         .init("\(node.held)", node.held > 0 ? .warning : nil),
                     ]
                 })
-        ]
+        ] + notes
     }
 }
