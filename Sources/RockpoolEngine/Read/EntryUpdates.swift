@@ -113,10 +113,22 @@ struct EntryUpdates: Sendable {
                 guard let origin = try? RequestHead(url: origin).origin else { continue }
                 _ = try await cache.invalidate(groups: [name], origin: origin, at: moment)
             }
+            for case .near(let url, let partition) in places { try await markLists(near: url, partition: partition, at: moment) }
             for case .purge(let text) in places {
                 if let selection = CacheSelection(text: text) { _ = try await cache.remove(where: .matching(selection)) }
             }
         } catch { logger.failed("cache invalidation failed", error: error) }
+    }
+
+    /// Marks the lists that may lack what a client of another node wrote at a URL, as the node of the writer does.
+    private func markLists(near url: String, partition: String, at moment: Tick?) async throws {
+        guard var request = try? RequestHead(url: url) else { return }
+        request.method = .put
+        var write = AnsweredWrite(request: request, body: nil, answer: ResponseHead(status: 204), answerBody: nil)
+        write.entity = active.routes.plan(for: request).entity
+        try await cache.markNearOwnWrite(
+            urls: OwnWritePlaces(write).shown(in: active.routes),
+            partitions: StoragePartition.readable(by: partition.isEmpty ? nil : partition), at: moment ?? cache.ticks.next())
     }
 
     /// The URLs that a write invalidates, in the same way.

@@ -89,6 +89,21 @@ final class OwnWriteEffects: Sendable {
         return true
     }
 
+    /// Marks the lists that were asked for before a write ended, whose item was read again since.
+    func markLists(of write: AnsweredWrite, partition: String?, olderThan endedAt: Tick) async {
+        var write = write
+        write.entity = active.routes.plan(for: write.request).entity
+        let readable = StoragePartition.readable(by: partition)
+        do {
+            var old: [String] = []
+            for url in OwnWritePlaces(write).shown(in: active.routes) {
+                let copies = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)
+                if copies.contains(where: { $0.response.asked < endedAt && $0.response.ownWrite?.isIncluded != true }) { old.append(url) }
+            }
+            try await cache.markNearOwnWrite(urls: old, partitions: readable, at: endedAt)
+        } catch { logger.failed("the lists near a write are not marked", error: error) }
+    }
+
     /// Works writes of one client into its copies: several to different items of a collection, or a single one of any kind.
     private func work(_ effects: [Effect]) async throws {
         guard let first = effects.first else { return }

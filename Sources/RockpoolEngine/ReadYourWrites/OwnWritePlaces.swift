@@ -59,6 +59,9 @@ struct OwnWritePlaces {
         others = entity.action == nil ? [] : [origin + request.path]
     }
 
+    /// The URLs of all lists that may show the write.
+    func shown(in routes: RouteTable) -> [String] { lists + near(in: routes) }
+
     /// Returns the URLs that may show or list what a write to an undeclared path has changed: of the paths above it, and of its target without
     /// query or with the other end. Those of a declared resource are left out, because their copies are bases of writes, and those of buckets,
     /// because their lists show the write.

@@ -22,7 +22,9 @@ struct DeliveryEffects: Sendable {
         }
         let write = AnsweredWrite(
             request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
-        guard await effects.lacks(write, partition: operation.principal, endedAt: ended) else { return }
+        guard await effects.lacks(write, partition: operation.principal, endedAt: ended) else {
+            return await effects.markLists(of: write, partition: operation.principal, olderThan: ended)
+        }
         await effects.note(
             write, by: operation.writer, sentAt: Moment(at: operation.firstSentAt ?? endedAt, tick: operation.begun ?? ended))
     }

@@ -30,6 +30,7 @@ struct LiveEffects: Sendable {
     ) async {
         guard !plan.isTelemetry else { return }
         await effects.note(write, by: Viewer(partition: identity.partition, program: program), sentAt: sentAt)
+        if write.outcome != .none { tell(write.request, partition: identity.partition) }
         guard let upstream = plan.upstream?.name else { return }
         if let entity = plan.entity, entity.resource != nil {
             guard [.applied, .absent].contains(write.outcome),
@@ -43,6 +44,13 @@ struct LiveEffects: Sendable {
             principal: identity.principal, at: moment())
     }
 
+    /// Tells the other nodes of a fleet where their copies may lack the write.
+    private func tell(_ request: RequestHead, partition: String?) {
+        updates.news.tell(
+            [request.url, WebDAVEffect.destination(of: request).map { request.origin.url + $0 }].compactMap(\.self)
+                .map { .near($0, partition: partition ?? "") })
+    }
+
     /// Notes that a write may have taken effect: what is stored counts as older, and the version that its client has seen is not known any
     /// more, so that the next write is not conditional on it.
     func noteUnknown(_ request: RequestHead, by viewer: Viewer) async {
@@ -53,6 +61,7 @@ struct LiveEffects: Sendable {
             var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
             write.evidence = .nothing
             await effects.note(write, by: viewer, sentAt: moment())
+            tell(request, partition: viewer.partition)
         }.value
     }
 }

@@ -27,6 +27,7 @@ import Testing
 
     @Test(arguments: [
         StalePlace.url("https://a/b c"), .tree("https://a/b/"), .group("a b", origin: "https://a:8443"), .purge(#"{"urls": []}"#),
+        .near("https://a/b c", partition: ""), .near("https://a/b", partition: "p"),
     ])
     func itIsReadAsItWasWritten(_ place: StalePlace) {
         #expect(StalePlace(kind: place.kind, place: place.place) == place)

@@ -9,6 +9,8 @@ package enum StalePlace: Hashable, Sendable {
     case tree(String)
     /// Those of a cache group of an origin, given as its URL (RFC 9875).
     case group(String, origin: String)
+    /// Those that the writer in a partition reads, and that may show or list what was written at a URL.
+    case near(String, partition: String)
     /// Those that a purge selects, in the form of the cache.
     case purge(String)
 
@@ -25,15 +27,17 @@ package enum StalePlace: Hashable, Sendable {
         case .url: "url"
         case .tree: "tree"
         case .group: "group"
+        case .near: "near"
         case .purge: "purge"
         }
     }
 
-    /// The text that belongs to the kind. An origin has no space.
+    /// The text that belongs to the kind. An origin has no space, and neither has a partition.
     package var place: String {
         switch self {
         case .url(let url), .tree(let url): url
         case .group(let name, let origin): "\(origin) \(name)"
+        case .near(let url, let partition): "\(partition) \(url)"
         case .purge(let selection): selection
         }
     }
@@ -46,6 +50,9 @@ package enum StalePlace: Hashable, Sendable {
         case "group":
             guard let space = place.firstIndex(of: " ") else { return nil }
             self = .group(String(place[place.index(after: space)...]), origin: String(place[..<space]))
+        case "near":
+            guard let space = place.firstIndex(of: " ") else { return nil }
+            self = .near(String(place[place.index(after: space)...]), partition: String(place[..<space]))
         case "purge": self = .purge(place)
         default: return nil
         }
