@@ -34,7 +34,7 @@ def mutated(seeds, chance):
 
 
 async def flips(options):
-    """Mutated requests to the live socket: the server survives, no client gets a wrong response, and memory does not grow."""
+    """FLIPS mutated requests, from FLIPS_FROM, to the live socket: the server survives, no response is wrong, memory does not grow."""
     port = free_port()
     await origin(port)
     server = Server(options.binary, port, timeouts="head: 1s, body: 1s, idle: 1s")
@@ -48,13 +48,15 @@ async def flips(options):
             text = text.replace(name, value)
         if "{{" not in text:
             seeds.append(text.encode("latin-1"))
-    chance, count = random.Random(9), int(os.environ.get("FLIPS", 100_000))
+    first, count = int(os.environ.get("FLIPS_FROM", 1)), int(os.environ.get("FLIPS", 100_000))
     wrong, sent, marks = 0, 0, []
 
-    async def one():
+    async def one(number):
+        # Each request has a seed of its own, so that any part of a run can be repeated.
+        text = mutated(seeds, random.Random(number))
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.gateway)
-            writer.write(mutated(seeds, chance))
+            writer.write(text)
             writer.write_eof()
             await asyncio.wait_for(reader.read(4096), 3)
             writer.close()
@@ -62,7 +64,7 @@ async def flips(options):
             pass
 
     while sent < count and server.alive:
-        await asyncio.gather(*(one() for _ in range(64)))
+        await asyncio.gather(*(one(first + sent + number) for number in range(64)))
         sent += 64
         if sent % 2048 == 0:
             status, body, _ = await fetch(server.gateway, f"/echo/{sent}")
@@ -75,7 +77,7 @@ async def flips(options):
     status = server.stop()
     met = alive and status == 0 and wrong == 0 and late[0] < early[0] * 1.25 + 8
     return Result(
-        f"R4: {sent:,} mutated requests of {len(seeds)} seeds (FLIPS)",
+        f"R4: {sent:,} mutated requests of {len(seeds)} samples (FLIPS)",
         "lives, 0 wrong answers, memory after a quarter → at the end < +25 %",
         f"{wrong} wrong answers, {early[0]:.0f} → {late[0]:.0f} MB, {fds} descriptors after",
         met,

@@ -9,6 +9,7 @@ from origin import Origin
 from result import Result
 from server import Server, free_port
 
+SEED = int(os.environ.get("HISTORY_SEED", 1))
 CONTROLS = (
     "max-age=60",
     "private, max-age=60",
@@ -46,7 +47,7 @@ class Private(Origin):
 
     def __init__(self):
         super().__init__()
-        self.chance, self.asked = random.Random(1), 0
+        self.chance, self.asked = random.Random(f"{SEED} origin"), 0
 
     async def answer(self, method, path, head, _):
         owner, control = who(head), self.chance.choice(CONTROLS)
@@ -76,12 +77,12 @@ class Private(Origin):
 
 
 async def histories(options):
-    """HISTORY random requests with two tokens, two cookies, two keys and none: no client sees a body or field of another."""
+    """HISTORY random requests with two tokens, two cookies, two keys and none: nobody sees a body or field of another (HISTORY_SEED)."""
     count, port, private = int(os.environ.get("HISTORY", 100_000)), free_port(), Private()
     await private.open(port)
     server = Server(options.binary, port, policy="offline-first", limits="requests_per_connection: 1000000", storage="memory_limit: 8 MB")
     paths = int(os.environ.get("HISTORY_PATHS", 60))
-    leaks, statuses, hits, sent, chance = [], {}, 0, 0, random.Random(2)
+    leaks, statuses, hits, sent, chance = [], {}, 0, 0, random.Random(f"{SEED} clients")
 
     async def client(name):
         nonlocal hits, sent

@@ -46,13 +46,13 @@ async def left_and_whole(port, number):
 
 
 async def soak(options):
-    """Hits, misses, broken clients and a restarting origin for SOAK_SECONDS: memory, descriptors and disk usage do not grow."""
+    """Hits, misses, broken clients and a restarting origin for SOAK_SECONDS: memory, descriptors and disk do not grow (SOAK_SEED)."""
     port, seconds = free_port(), int(os.environ.get("SOAK_SECONDS", 3600))
     listener = await origin(port)
     server = Server(options.binary, port)
     begun, marks, number, wrong, asked = time.monotonic(), [], 0, 0, 0
     next_mark, next_fault, down_until = begun, begun + 15, 0
-    chance = random.Random(4)
+    chance = random.Random(int(os.environ.get("SOAK_SEED", 4)))
     while time.monotonic() - begun < seconds and server.alive:
         now = time.monotonic()
         paths = [f"/hit/{chance.randrange(5000)}" if chance.random() < 0.7 else f"/echo/{number + n}" for n in range(32)]
