@@ -25,7 +25,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test service-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-fleet bench-million bench-tls bench-idle bench-loops bench-eviction bench-allocations microbench build release install uninstall deb tarball image package-test service-test release-check packagers package-testers deps clients linters lint house format clean faults fleet-faults fleet-mistakes sessions soak faults-all fuzz tsan asan evidence evidence-table
 
 ### Try
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
@@ -164,6 +164,15 @@ fuzz: deps
 	ROCKPOOL_FUZZ=1 $(SWIFT) build --disable-index-store --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
 	Tests/Fuzz/run
 
+## Spends MINUTES (10) on what has been run least against its goal: fuzzing, mutated requests, kills, power cuts, sessions, simulations, a fleet,
+## chaos, load. It takes the builds that exist, goes on from the last seeds, and adds to Tests/evidence/ledger.json.
+evidence:
+	Tests/evidence/run --minutes $(or $(MINUTES),10) $(if $(ONLY),--only '$(ONLY)')
+
+## Prints the goals, what the present code has reached, commands, seeds and dates, as Markdown.
+evidence-table:
+	@Tests/evidence/run --table
+
 ## Runs the tests without a server process under a sanitizer (Tests/sanitizers): a separate build, a quarter of an hour each on two cores.
 tsan asan: deps
 	Tests/sanitizers/run $(if $(filter tsan,$@),thread,address)
@@ -300,9 +309,11 @@ lint: $(RUFF)
 	python3 -B -m unittest discover -q -s Benchmarks
 	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q $(PYTHON_PATHS) && $(RUFF) format -q --check $(PYTHON_PATHS); }
 
-## Measures the rules of CONTRIBUTING.md; fails where a number is above its limit and above its allowance (Tests/house/allowed.json).
+## Measures the rules of CONTRIBUTING.md; fails where a number is above its limit and above its allowance (Tests/house/allowed.json). Tests the
+## programs of Tests/house and Tests/evidence first.
 house: linters
 	@python3 -B -m unittest discover -q -s Tests/house
+	@python3 -B -m unittest discover -q -s Tests/evidence
 	@python3 -B Tests/house/run
 
 ## Applies the formats that `make lint` checks.
