@@ -47,7 +47,9 @@ async def held(options):
         raise Skip("h2load")
     seconds, port = int(os.environ.get("HELD_SECONDS", 3600)), free_port()
     await origin(port)
-    server = Server(options.binary, port, limits="requests_per_connection: 1000000000")
+    # An origin in Python that shares the machine may be slow; that is no error of the server.
+    patience = "connect: 5s, first_byte: 10s, idle: 10s"
+    server = Server(options.binary, port, limits="requests_per_connection: 1000000000", patience=patience)
     with tempfile.NamedTemporaryFile("w", prefix="held-", suffix=".urls") as file:
         file.write(targets(os.environ.get("HELD_SEED", "1"), server.gateway))
         file.flush()
