@@ -453,13 +453,14 @@ def behind_lost_action(world):
 
 
 def shown_without_own_action(world):
-    """An old copy that is served away, marked as lacking an own action, is no version to build on."""
-    world.api.answers = "nothing"
+    """An old copy that is served away, marked as lacking an own action, is no version to build on, however often it is read."""
+    world.api.answers, world.api.caching = "nothing", "max-age=60"
     ann = world.client("ann")
     ann.send("GET", "/v1/notes/1")
     ann.send("POST", "/v1/notes/1/toggle", {})
     world.away()
-    ann.send("GET", "/v1/notes/1")
+    for _ in range(3):
+        ann.send("GET", "/v1/notes/1")
     ann.send("PATCH", "/v1/notes/1", {"title": "mine"})
     world.back()
     world.expect_no_conflict()

@@ -141,9 +141,8 @@ package struct ResourceLearner: Sendable {
     private mutating func confirmDescribed(_ key: String, of holder: String) -> [Change] {
         let readers = holder == StoragePartition.shared.name ? Array(descriptions.keys) : [holder, StoragePartition.shared.name]
         guard let candidate = evidence[holder]?.lists[key], withdrawn[key] == nil, shapes.count < Self.shapeLimit,
-            let (reader, described) = readers.lazy.compactMap({ reader in
-                descriptions[reader]?.collection(at: candidate.path).map { (reader, $0) }
-            }).first, let envelope = described.envelope
+            let reader = readers.first(where: { descriptions[$0]?.collection(at: candidate.path) != nil }),
+            let described = descriptions[reader]?.collection(at: candidate.path), let envelope = described.envelope
         else { return [] }
         for name in evidence.keys { evidence[name]?.forget(key) }
         let shower = holder == StoragePartition.shared.name ? reader : holder

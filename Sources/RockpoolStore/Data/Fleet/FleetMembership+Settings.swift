@@ -1,6 +1,7 @@
 // The comparison of a node's settings with those of the others (docs/fleet.md#settings).
 import Logging
 import RockpoolCore
+import Synchronization
 
 extension FleetMembership {
     /// Takes over the settings of this node, which the next renewal of its lease tells the others.
