@@ -1,4 +1,4 @@
-// The failure of an exchange with an upstream (RFC 9209 §2.3; docs/outbox.md#evidence).
+// The failure of an exchange with an upstream, and how `Proxy-Status` reports it (RFC 9209; docs/outbox.md#evidence).
 
 /// The reason why an exchange with an upstream produced no response, and whether the request may have reached it.
 package struct TransferFailure: Error, Hashable, Sendable {
@@ -64,4 +64,94 @@ package struct TransferFailure: Error, Hashable, Sendable {
 
     /// The error type of a failure in the middle of a response's body (RFC 9209 §2.3.13).
     package var bodyErrorName: String { kind == .reset ? "http_response_incomplete" : proxyErrorName }
+}
+
+/// The transport's observations about a request.
+package struct WireEvidence: Hashable, Sendable {
+    /// Bytes sent, head and body.
+    package var bytesSent: Int64
+    /// True if the connection was opened for this request: on a reused one, a close before the answer proves nothing
+    /// (docs/outbox.md#evidence).
+    package var isFreshConnection: Bool
+    /// True if the request was sent again because its first connection died: the first sending may have been applied.
+    package var isRepeated: Bool
+    /// True if the response ends its connection (RFC 9112 §9.3).
+    package var endsConnection = false
+
+    package init(bytesSent: Int64, isFreshConnection: Bool, isRepeated: Bool = false) {
+        self.bytesSent = bytesSent
+        self.isFreshConnection = isFreshConnection
+        self.isRepeated = isRepeated
+    }
+}
+
+/// An error type of `Proxy-Status`; the raw value is the registered name.
+package enum ProxyError: String, CaseIterable, Sendable, Codable {
+    case dnsTimeout = "dns_timeout"
+    case dnsError = "dns_error"
+    case destinationNotFound = "destination_not_found"
+    case destinationUnavailable = "destination_unavailable"
+    case destinationIPProhibited = "destination_ip_prohibited"
+    case destinationIPUnroutable = "destination_ip_unroutable"
+    case connectionRefused = "connection_refused"
+    case connectionTerminated = "connection_terminated"
+    case connectionTimeout = "connection_timeout"
+    case connectionReadTimeout = "connection_read_timeout"
+    case connectionWriteTimeout = "connection_write_timeout"
+    case connectionLimitReached = "connection_limit_reached"
+    case tlsProtocolError = "tls_protocol_error"
+    case tlsCertificateError = "tls_certificate_error"
+    case tlsAlertReceived = "tls_alert_received"
+    case httpRequestError = "http_request_error"
+    case httpRequestDenied = "http_request_denied"
+    case httpResponseIncomplete = "http_response_incomplete"
+    case httpResponseHeaderSectionSize = "http_response_header_section_size"
+    case httpResponseHeaderSize = "http_response_header_size"
+    case httpResponseBodySize = "http_response_body_size"
+    case httpResponseTrailerSectionSize = "http_response_trailer_section_size"
+    case httpResponseTrailerSize = "http_response_trailer_size"
+    case httpResponseTransferCoding = "http_response_transfer_coding"
+    case httpResponseContentCoding = "http_response_content_coding"
+    case httpResponseTimeout = "http_response_timeout"
+    case httpUpgradeFailed = "http_upgrade_failed"
+    case httpProtocolError = "http_protocol_error"
+    case proxyInternalResponse = "proxy_internal_response"
+    case proxyInternalError = "proxy_internal_error"
+    case proxyConfigurationError = "proxy_configuration_error"
+    case proxyLoopDetected = "proxy_loop_detected"
+
+    /// The status the RFC recommends for a generated response; if it leaves the choice open, 400 for a faulty request, else 500.
+    package var recommendedStatus: Int {
+        switch self {
+        case .dnsTimeout, .connectionTimeout, .connectionReadTimeout, .connectionWriteTimeout, .httpResponseTimeout: 504
+        case .destinationUnavailable, .connectionLimitReached: 503
+        case .destinationNotFound, .proxyInternalResponse, .proxyInternalError, .proxyConfigurationError: 500
+        case .httpRequestDenied: 403
+        case .httpRequestError: 400
+        default: 502
+        }
+    }
+}
+
+/// One member of `Proxy-Status`, on generated replies and on stored responses served in place of an upstream (RFC 9209,
+/// docs/reference/headers.md#proxy-status).
+package struct ProxyStatus: Hashable, Sendable {
+    /// The name of this proxy in the list, a token.
+    package var proxy: String
+    package var error: ProxyError
+    /// `host:port` of the upstream.
+    package var nextHop: String?
+
+    package init(proxy: String = "rockpool", error: ProxyError, nextHop: String? = nil) {
+        self.proxy = proxy
+        self.error = error
+        self.nextHop = nextHop
+    }
+
+    /// The member in field syntax: `rockpool; error=connection_refused; next-hop="api.example.com:443"`.
+    package var fieldValue: String {
+        var text = "\(proxy); error=\(error.rawValue)"
+        if let nextHop { text += "; next-hop=\(StructuredText.string(nextHop))" }
+        return text
+    }
 }

@@ -1,4 +1,5 @@
-// Request fields that are not in the cache key, by what they may do to the response (docs/security-model.md#unkeyed-inputs, which lists them).
+// Request fields that are not in the cache key, by what they may do to the response (docs/security-model.md#unkeyed-inputs, which lists
+// them).
 package import HTTPTypes
 
 /// The kind of a request field, by its name.

@@ -1,5 +1,6 @@
-// One name or value of a query in canonical form, independent of its percent-encoding (WHATWG URL §5, the urlencoded formats).
+// Text as bytes: names and values of queries in canonical form (WHATWG URL §5, the urlencoded formats), escapes, and searches for words.
 
+/// One name or value of a query in canonical form, independent of its percent-encoding (WHATWG URL §5, the urlencoded formats).
 enum FormEncoding {
     /// The decoded text; bytes that are not UTF-8 become U+FFFD, as in the standard's parser.
     static func text(of encoded: some Collection<UInt8>) -> String { String(decoding: decoded(encoded), as: UTF8.self) }
@@ -69,4 +70,50 @@ enum FormEncoding {
 extension Substring {
     /// The text of a segment of a path (RFC 3986 §2.1); nil if it is no text.
     var percentDecoded: String? { String(validating: FormEncoding.decoded(utf8, plusIsSpace: false), as: UTF8.self) }
+}
+
+/// Escapes single scalars in text. `replacing` works on characters and misses a quote that is followed by a combining mark.
+extension String {
+    /// The text with each of these scalars replaced by its escaped form, whatever follows it.
+    package func escaping(_ escapes: [Unicode.Scalar: String]) -> String {
+        var text = UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if let escape = escapes[scalar] { text.append(contentsOf: escape.unicodeScalars) } else { text.append(scalar) }
+        }
+        return String(text)
+    }
+}
+
+/// Searches for one ASCII word. The standard library's search builds tables for each call, which cost more than the whole search of a short
+/// text.
+enum WordSearch {
+    /// True if the bytes contain `word`.
+    /// - Parameter anyCase: true if capital letters of the bytes count as small ones; the word has none then.
+    static func finds(_ word: StaticString, in text: Span<UInt8>, anyCase: Bool = false) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard length > 0, text.count >= length else { return length == 0 }
+        for start in 0...(text.count - length) {
+            var index = 0
+            while index < length {
+                let byte = text[start + index]
+                let isCapital = anyCase && 0x41...0x5A ~= byte
+                guard unsafe (isCapital ? byte | 0x20 : byte) == word.utf8Start[index] else { break }
+                index += 1
+            }
+            if index == length { return true }
+        }
+        return false
+    }
+}
+
+extension String {
+    /// True if the text contains `word`, whose letters are small ones, in any case of ASCII letters.
+    package func contains(anyCase word: StaticString) -> Bool {
+        WordSearch.finds(word, in: utf8.span, anyCase: true)
+    }
+}
+
+extension [UInt8] {
+    /// True if the bytes contain `word`.
+    func holds(_ word: StaticString) -> Bool { WordSearch.finds(word, in: span) }
 }
