@@ -1,4 +1,4 @@
-// A table by the sequence of operations, for what is kept of each waiting write.
+// Small containers, and a hash that is the same at every start.
 
 /// Values by sequence. The sequences of open operations lie close together, so a page holds those of sixteen: a dictionary of single values
 /// has room for up to three times as many as it holds.
@@ -38,3 +38,47 @@ package struct SequenceTable<Value> {
 }
 
 extension SequenceTable: Sendable where Value: Sendable {}
+
+/// A value that lies in memory of its own: a copy of the box costs one reference count, whatever the value holds. It is copied when a box
+/// that is not the only one is changed.
+package struct Boxed<Value> {
+    private final class Storage {
+        var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private var storage: Storage
+
+    package init(_ value: Value) { storage = Storage(value) }
+
+    package var value: Value {
+        _read { yield storage.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.value) }
+            yield &storage.value
+        }
+    }
+}
+
+// @unchecked Sendable: what boxes share is never changed.
+extension Boxed: @unchecked Sendable where Value: Sendable {}
+
+extension Boxed: Equatable where Value: Equatable {
+    package static func == (a: Boxed, b: Boxed) -> Bool { a.storage === b.storage || a.value == b.value }
+}
+
+extension Boxed: Hashable where Value: Hashable {
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
+/// The hash of the bytes that were added so far.
+package struct FNV1a: Sendable {
+    package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    package init() {}
+
+    package mutating func add(_ bytes: some Sequence<UInt8>) { for byte in bytes { add(byte) } }
+
+    package mutating func add(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
+}
