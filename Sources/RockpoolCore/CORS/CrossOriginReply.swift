@@ -15,14 +15,6 @@ package enum CrossOriginReply {
         .accessControlAllowHeaders, .accessControlMaxAge, .accessControlAllowPrivateNetwork,
     ]
 
-    /// False if a page could not read the stored response, because it answered a request without `Origin` and names no permission for this
-    /// one. Such a response is served only while the upstream is unreachable.
-    static func mayServe(_ stored: StoredResponse, to request: RequestHead) -> Bool {
-        guard let origin = request.fields.value(of: "origin"), stored.requestFields.value(of: "origin") == nil else { return true }
-        let allowed = stored.head.fields.value(of: "access-control-allow-origin")
-        return allowed == "*" || allowed == origin
-    }
-
     /// Adds the permissions of `origin` to a reply that Rockpool has made or taken from the store. Without a grant, a stored reply keeps the
     /// permissions that the upstream gave with it.
     package static func permit(_ origin: String, by grant: CrossOriginGrant?, in fields: inout HTTPFields) {

@@ -1,14 +1,5 @@
 // The result of routing: the configuration that applies to one request (docs/architecture.md#journeys, step `route`).
 
-/// How far a response decides in which partition it is kept, and whether at all.
-package enum Keeping: Hashable, Sendable {
-    case byResponse
-    /// In the partition of its request, also if it says that all may have it.
-    case inOwnPartition
-    /// There, if it is content or a part of it: its name says which bytes these are.
-    case contentInOwnPartition
-}
-
 /// The configuration that later steps need for one request.
 package struct RoutePlan: Hashable, Sendable {
     /// The parts of the configuration, which each step of a request would copy otherwise.

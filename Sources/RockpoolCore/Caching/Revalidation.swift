@@ -1,0 +1,167 @@
+// Revalidates stored responses and merges the upstream's answer (RFC 9111 §3.2, §4.3).
+package import HTTPTypes
+
+/// Validation of stored responses.
+package enum Revalidation {
+    /// The conditions to send: every stored tag, since any variant may be current, and the selected variant's date (§4.3.1).
+    package static func conditionals(candidates: [StoredResponse], selected: Int) -> HTTPFields {
+        guard candidates.indices.contains(selected) else { return [:] }
+        var fields = HTTPFields()
+        if candidates[selected].validity.lastModified != nil {
+            fields[.ifModifiedSince] = candidates[selected].head.fields[.lastModified]
+            // Tags of other variants would override the selected variant's only validator (RFC 9110 §13.1.3).
+            if candidates[selected].entityTag == nil { return fields }
+        }
+        var tags: [EntityTag] = []
+        // A 304 for a part's tag could not be answered with the whole.
+        for index in [selected] + candidates.indices.filter({ $0 != selected && candidates[$0].part == nil }) {
+            if let tag = candidates[index].entityTag, !tags.contains(tag) { tags.append(tag) }
+        }
+        if !tags.isEmpty { fields[.ifNoneMatch] = tags.map(\.fieldValue).joined(separator: ", ") }
+        return fields
+    }
+
+    /// True if a 304 refers to `stored` (§4.3.4). A 304 without a validator refers to the response that was revalidated.
+    package static func selects(_ stored: StoredResponse, notModified: ResponseHead) -> Bool {
+        if let tag = notModified.fields.single(.eTag).flatMap({ EntityTag($0) }) {
+            guard let own = stored.entityTag else { return false }
+            return tag.isWeak ? tag.matchesWeakly(own) : tag.matchesStrongly(own)
+        }
+        guard let date = notModified.fields.single(.lastModified) else { return true }
+        guard let own = stored.head.fields.single(.lastModified) else { return false }
+        return own == date || HTTPDate.parse(own, now: stored.responseTime) == HTTPDate.parse(date, now: stored.responseTime)
+    }
+
+    /// The candidate a 304 refers to, preferably the revalidated one; nil if it refers to none of them, in which case none is updated
+    /// (§4.3.4).
+    package static func selected(among candidates: [StoredResponse], asked: Int, notModified: ResponseHead) -> Int? {
+        guard candidates.indices.contains(asked) else { return nil }
+        if selects(candidates[asked], notModified: notModified) { return asked }
+        return candidates.firstIndex { $0.part == nil && selects($0, notModified: notModified) }
+    }
+
+    /// `stored` updated by a 304 (§3.2): its fields replace the stored ones, except fields that describe the stored bytes, belong to the
+    /// connection, or are excluded from storing (`Set-Cookie`, and those named by the 304's own `no-cache="…"`).
+    /// - Parameter request: The validating request; its fields are stored if the 304 changes the list of fields the response varies by.
+    package static func freshened(
+        _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil, sent: Moment, responseTime: Timestamp
+    ) -> StoredResponse {
+        var fields = stored.head.fields
+        var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
+        let directives = CacheControl.governing(in: notModified.fields).directives
+        for name in directives.noCache.names + directives.isPrivate.names {
+            excluded.insert(name.canonicalName)
+            fields[values: name] = []
+        }
+        if stored.entityTag != nil { excluded.insert(HTTPField.Name.eTag.canonicalName) }
+
+        var replaced: Set<String> = []
+        // Both describe the earlier exchange; keeping them would add its age to that of the new one.
+        fields[.age] = nil
+        fields[.date] = HTTPDate.format(responseTime)
+        for field in notModified.fields where !excluded.contains(field.name.canonicalName) {
+            if replaced.insert(field.name.canonicalName).inserted { fields[values: field.name] = [] }
+            fields.append(field)
+        }
+
+        let updated = ResponseHead(status: stored.head.status, fields: fields)
+        let head =
+            request.map { request in
+                ImpliedVary.completed(
+                    updated, for: request, isPrivate: CacheControl.governing(in: updated.fields).directives.isPrivate == .all)
+            } ?? updated
+        var freshened = StoredResponse(
+            head: head, requestFields: stored.requestFields, requestTime: sent.at, asked: sent.tick, responseTime: responseTime,
+            bodyLength: stored.bodyLength, category: stored.category, assignedTTL: stored.assignedTTL)
+        // Otherwise it stays the same variant: the 304 may have selected a different variant than the request does (§4.3.4).
+        if freshened.validity.varyNames != stored.validity.varyNames {
+            freshened.requestFields = request.flatMap { Vary.selectingFields(response: head, request: $0) } ?? stored.requestFields
+            freshened.owner = stored.owner
+            freshened.lifetimeRule = stored.lifetimeRule
+        }
+        return freshened
+    }
+
+    /// Fields that describe the stored bytes; a message without those bytes cannot change them. Servers set a type of their own on messages
+    /// without a body.
+    private static let describingBytes: Set<String> = ["content-length", "content-encoding", "content-range", "content-type"]
+
+    /// True if an updated response may stay in its partition: a 304 can also carry `no-store` or `private`.
+    package static func mayStay(_ freshened: StoredResponse, in partition: StoragePartition, rule: Route.Store = .standard) -> Bool {
+        if freshened.directives.noStore && !freshened.directives.mustUnderstand && rule != .always { return false }
+        return partition != .shared || freshened.directives.isPrivate != .all
+    }
+}
+
+extension Revalidation {
+    /// The effect of a response to HEAD on the stored response to GET (§4.3.5).
+    package enum HeadOutcome: Hashable, Sendable {
+        /// The same representation; its fields were updated.
+        case freshened(StoredResponse)
+        /// Another representation: the stored one is stale.
+        case outdated
+        /// The HEAD response allows no conclusion.
+        case unrelated
+    }
+
+    /// Compares a HEAD response with the stored GET response: the validators and the length it contains must be equal, and a status about
+    /// the resource must not contradict the stored 200.
+    /// - Parameter length: The length in bytes of a GET's body, if the response declares it; framing is not part of the fields here.
+    package static func head(
+        _ stored: StoredResponse, by response: ResponseHead, length: Int64?, sent: Moment, responseTime: Timestamp
+    ) -> HeadOutcome {
+        guard stored.head.status == 200 || stored.part != nil else { return .unrelated }
+        if StatusCode.contradictsOK(response.status) { return .outdated }
+        guard response.status == 200 else { return .unrelated }
+        let sameLength = length == nil || length == (stored.part?.length ?? stored.bodyLength)
+        guard sameLength, isSame(.eTag, stored: stored, response: response), isSame(.lastModified, stored: stored, response: response)
+        else { return .outdated }
+        // A HEAD with a different `Vary` does not determine which variant the stored response would be.
+        guard response.fields[.vary] == nil || isSame(.vary, stored: stored, response: response) else { return .outdated }
+        return .freshened(freshened(stored, by: response, sent: sent, responseTime: responseTime))
+    }
+
+    private static func isSame(_ name: HTTPField.Name, stored: StoredResponse, response: ResponseHead) -> Bool {
+        response.fields[name] == nil || response.fields[name] == stored.head.fields[name]
+    }
+}
+
+/// Evaluation of `If-None-Match` and `If-Modified-Since` (RFC 9110 §13, RFC 9111 §4.3.2).
+package enum Preconditions {
+    package enum Outcome: Hashable, Sendable {
+        /// Send the stored response whole.
+        case full
+        /// Send this 304 instead.
+        case notModified(ResponseHead)
+    }
+
+    /// The response to `request` from `stored`. `If-Modified-Since` counts only without `If-None-Match`.
+    package static func evaluate(request: RequestHead, stored: ResponseHead) -> Outcome {
+        guard request.method == .get || request.method == .head, (200...299).contains(stored.status) else { return .full }
+        if let list = request.fields[.ifNoneMatch] {
+            return matches(list, stored: stored) ? .notModified(notModified(stored)) : .full
+        }
+        guard let since = request.fields.single(.ifModifiedSince).flatMap({ HTTPDate.parse($0) }) else { return .full }
+        // Without a modification date the `Date` of the response is used (RFC 9111 §4.3.2).
+        let date = stored.fields.single(.lastModified) ?? stored.fields.single(.date)
+        guard let modified = date.flatMap({ HTTPDate.parse($0) }), modified <= since else { return .full }
+        return .notModified(notModified(stored))
+    }
+
+    private static func matches(_ list: String, stored: ResponseHead) -> Bool {
+        if FieldList.trimmed(list[...]) == "*" { return true }
+        guard let own = stored.fields.single(.eTag).flatMap({ EntityTag($0) }) else { return false }
+        return EntityTag.list(in: list).contains { $0.matchesWeakly(own) }
+    }
+
+    /// RFC 9110 §15.4.5: fields that guide caches stay; fields that describe the omitted content are removed.
+    private static func notModified(_ stored: ResponseHead) -> ResponseHead {
+        var head = ResponseHead(status: 304)
+        for field in stored.fields where !contentFields.contains(field.name.canonicalName) { head.fields.append(field) }
+        return head
+    }
+
+    private static let contentFields: Set<String> = [
+        "content-length", "content-type", "content-encoding", "content-language", "content-range",
+    ]
+}
