@@ -78,3 +78,59 @@ package struct Ledger: Hashable, Sendable {
 
     private var lowMark: Int64 { limit.percent(lowPercent) }
 }
+
+/// The space requested or held by a writer, in allocated bytes (docs/storage.md#limits-and-shares).
+package struct SpaceRequest: Hashable, Sendable {
+    /// Bytes of files not yet written.
+    package var files: Int64
+    /// Bytes of rows. Each page is counted twice, for the log and for the database; free pages are reused before the database grows.
+    package var rows: Int64
+
+    package init(files: Int64 = 0, rows: Int64 = 0) {
+        self.files = max(0, files)
+        self.rows = max(0, rows)
+    }
+
+    package var bytes: Int64 { files.addedClamped(rows) }
+}
+
+extension SpaceRequest {
+    package static func + (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest {
+        SpaceRequest(files: a.files.addedClamped(b.files), rows: a.rows.addedClamped(b.rows))
+    }
+    package static func - (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest {
+        SpaceRequest(files: a.files - b.files, rows: a.rows - b.rows)
+    }
+}
+
+/// A limit and the bound it results from.
+package struct DiskBound: Hashable, Sendable {
+    /// The smallest bound.
+    package enum Reason: String, Hashable, Sendable {
+        /// The configured limit.
+        case configured
+        /// The file system would be full before the configured limit.
+        case disk
+        /// `min_free` of the file system would be violated before the configured limit.
+        case minFree
+    }
+
+    /// Bytes, at least 0.
+    package var limit: Int64
+    /// The bound that determines the limit.
+    package var reason: Reason
+
+    /// A bound that was determined elsewhere.
+    package init(limit: Int64, reason: Reason) {
+        self.limit = max(0, limit)
+        self.reason = reason
+    }
+
+    /// The bound of a directory that uses `used` bytes on a file system with `free` more available, of which `minFree` must remain.
+    package static func decide(configured: Int64, used: Int64, free: Int64, minFree: Int64) -> DiskBound {
+        let disk = max(0, used).addedClamped(max(0, free))
+        let allowed = disk.addedClamped(-max(0, minFree))
+        guard allowed < configured else { return DiskBound(limit: configured, reason: .configured) }
+        return DiskBound(limit: allowed, reason: disk < configured ? .disk : .minFree)
+    }
+}
