@@ -140,3 +140,12 @@ package struct Doubts: Sendable {
         }
     }
 }
+
+/// The result of a probe that was answered (docs/reference/behaviour.md#reachability, `probe`, captive portals).
+package enum ProbeVerdict: Hashable, Sendable {
+    case expected
+    /// The upstream responds, but not as expected.
+    case unexpected(status: Int)
+    /// Something else responded, for the reason in `detail`.
+    case captive(detail: String)
+}

@@ -291,3 +291,115 @@ extension Reachability {
 
     private var isConnected: Bool { state == .online || state == .suspect }
 }
+
+/// The events, actions and permissions of the reachability state machine (docs/outbox.md#reachability).
+extension Reachability {
+    /// The kind of failure of an exchange. The names equal those of the transfer failures on the connection.
+    package enum FailureKind: String, CaseIterable, Sendable {
+        case refused, dns, connectTimeout, tls, reset, firstByteTimeout
+
+        /// True if detecting the failure takes seconds of a client's time.
+        var isSlow: Bool { self == .connectTimeout || self == .firstByteTimeout }
+    }
+
+    /// What did not come in time, and for whom: one slow URL of one client says nothing about others.
+    package struct Witness: Hashable, Sendable {
+        /// Without its query, which a client may vary at will.
+        let path: String
+        let client: ClientID?
+
+        /// - Parameters:
+        ///   - target: of the request.
+        ///   - client: nil for Rockpool itself.
+        package init(target: String, client: ClientID?) {
+            path = String(target.prefix { $0 != "?" })
+            self.client = client
+        }
+    }
+
+    /// An observed event.
+    package enum Event: Hashable, Sendable {
+        /// An ordinary exchange received a final response, whatever its status.
+        case answered
+        /// An ordinary exchange received no response. `detail` is a readable message, `witness` what it was.
+        case failed(FailureKind, detail: String? = nil, witness: Witness? = nil)
+        case probeAnswered(ProbeVerdict)
+        case probeFailed(FailureKind, detail: String? = nil)
+        /// A probe ended without a statement about the upstream.
+        case probeUndecided
+        /// An ordinary exchange received a response that is not from the upstream.
+        case portalSeen(detail: String)
+        /// An ordinary exchange received a response that may not be from the upstream. A probe is asked for; the state stays.
+        case signSeen
+        /// The same, with more evidence: until a probe has decided, nothing that the address answers is taken for the upstream's.
+        case doubted(detail: String)
+        /// The mode was set manually.
+        case mode(Mode)
+    }
+
+    /// The action required of the caller.
+    package enum Action: Hashable, Sendable {
+        case none
+        /// Notify subscribers; if the state became `online` or `suspect`, waiting writes may be sent.
+        case became(State, was: State)
+        case modeBecame(Mode)
+    }
+
+    /// Permission to send a request.
+    package enum Permission: Hashable, Sendable {
+        case go
+        /// This single request may be sent as a trial (half open).
+        case trial
+        case no(Reason)
+    }
+
+    /// The reason why nothing may be sent.
+    package enum Reason: String, Hashable, Sendable {
+        case offline, captive
+        case switchedOff = "switched off"
+    }
+}
+
+/// The time of the last contact or probe, and the state of the backoff.
+struct ProbeBackoff: Hashable, Sendable {
+    private(set) var last: Timestamp
+    /// −20…20.
+    private(set) var jitter = 0
+    private var attempts = 0
+
+    init(now: Timestamp) { last = now }
+
+    /// The time from the last contact, or the first failure, to the next probe while something waits.
+    var delay: TimeSpan { TimeSpan.milliseconds(500 << Int64(min(attempts, 2))).jittered(jitter) }
+
+    /// Called after a response, or at the first failure: restarts the backoff.
+    mutating func reset(now: Timestamp, random: Double) {
+        attempts = 0
+        mark(now, random: random)
+    }
+
+    /// Called after an unsuccessful probe.
+    mutating func advance(now: Timestamp, random: Double) {
+        attempts = min(attempts + 1, 2)
+        mark(now, random: random)
+    }
+
+    /// Makes the next probe due immediately.
+    mutating func expire() {
+        attempts = 0
+        last = .distantPast
+    }
+
+    private mutating func mark(_ now: Timestamp, random: Double) {
+        last = now
+        jitter = Int((max(0, min(1, random)) * 40).rounded()) - 20
+    }
+}
+
+extension TimeSpan {
+    /// The span changed by `percent` hundredths, which may be negative.
+    func jittered(_ percent: Int) -> TimeSpan {
+        let share = TimeSpan(milliseconds: milliseconds.percent(abs(percent)))
+        return percent < 0 ? self - share : self + share
+    }
+}
