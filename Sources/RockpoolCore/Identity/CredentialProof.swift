@@ -123,3 +123,186 @@ package struct AskingFields: Hashable, Sendable {
         }
     }
 }
+
+/// The answers to one read with and without the credential, and what is to be asked next.
+///
+/// An earlier refusal, or a field such as `private`, may have other reasons than who asks: a firewall, a limit, a framework that marks every
+/// page. What differs with the credential, and with it alone, does not.
+package struct CredentialComparison: Sendable {
+    /// What of an answer is compared.
+    package struct Answer: Hashable, Sendable {
+        private let status: Int
+        private let digest: Int?
+
+        /// A limit on the rate of requests says nothing of who asks.
+        private let isLimit: Bool
+
+        /// - Parameter digest: of the whole body; nil if that was not read.
+        package init(_ head: ResponseHead, digest: Int?) {
+            (status, self.digest, isLimit) = (head.status, digest, head.fields.contains(.retryAfter))
+        }
+
+        fileprivate var isDone: Bool { (200...299).contains(status) }
+        fileprivate var isRead: Bool { isDone && digest != nil }
+        fileprivate var isRefusal: Bool { (status == 401 || status == 403) && !isLimit }
+    }
+
+    package enum Step: Hashable, Sendable {
+        case ask(withCredential: Bool)
+        case ended(Ending)
+    }
+
+    package enum Ending: Hashable, Sendable {
+        /// The upstream has looked at the credential.
+        case proved
+        /// The place answers everybody alike.
+        case open
+        /// The answers say nothing.
+        case unclear
+    }
+
+    private var answers: [Answer] = []
+
+    package init() {}
+
+    /// What is asked first.
+    package static let first = Step.ask(withCredential: false)
+
+    /// Takes the answer to what was asked last. Without a refusal, the place must answer twice alike without the credential, before and after
+    /// the other answer with it: a page that differs each time is no evidence.
+    package mutating func take(_ answer: Answer) -> Step {
+        answers.append(answer)
+        switch answers.count {
+        case 1: return answer.isRead || answer.isRefusal ? .ask(withCredential: true) : .ended(.unclear)
+        case 2:
+            guard answer.isDone else { return .ended(.unclear) }
+            if answers[0].isRefusal { return .ended(.proved) }
+            guard answer.isRead else { return .ended(.unclear) }
+            return answer == answers[0] ? .ended(.open) : .ask(withCredential: false)
+        default: return .ended(answer == answers[0] ? .proved : .unclear)
+        }
+    }
+}
+
+extension CredentialComparison {
+    /// The read that is sent for a comparison: the same one, but for what belongs to one request alone, and without `Authorization`, unless
+    /// `withCredential`. All else that may say who asks stays.
+    package static func question(like request: RequestHead, withCredential: Bool) -> RequestHead {
+        var question = request
+        question.fields = HTTPFields()
+        for field in request.fields where !ofOneRequest(field.name) && (withCredential || field.name != .authorization) {
+            question.fields.append(field)
+        }
+        if request.method != .get {
+            question.method = HTTPRequest.Method("PROPFIND") ?? .get
+            question.fields[.depth] = "0"
+        }
+        return question
+    }
+
+    private static func ofOneRequest(_ name: HTTPField.Name) -> Bool {
+        ["if-", "content-", "rockpool-"].contains { name.canonicalName.hasPrefix($0) }
+            || ["range", "cache-control", "pragma", "prefer", "expect", "te", "upgrade", "connection"].contains(name.canonicalName)
+    }
+}
+
+/// The places that refuse some clients, and those that answer clients without a credential: the latest of each, by digests. A place that was
+/// forgotten proves less than before, never more.
+package struct PlaceAccess: Sendable {
+    /// Digests in each of two generations.
+    private static let limit = 4096
+
+    private struct Generation {
+        /// Places that answer requests without a credential.
+        var open: Set<Int> = []
+        /// Requests that were refused, without their credential, and the digest of that.
+        var refused: [Int: Int] = [:]
+    }
+
+    private var (now, before) = (Generation(), Generation())
+
+    package init() {}
+
+    /// True for a method whose answer is a representation that may be one user's.
+    static func isRead(_ request: RequestHead) -> Bool {
+        request.method == .get || request.method.rawValue == "PROPFIND" || request.method.rawValue == "REPORT"
+    }
+
+    /// Notes what an answer shows: a refusal of a credential or of its absence, or an answer to a request without one.
+    package mutating func note(_ answer: ResponseHead, to request: RequestHead, asking: AskingFields) {
+        guard Self.isRead(request) else { return }
+        if asking.credential.isEmpty, (200...299).contains(answer.status) { return open(Self.place(of: request)) }
+        // A limit on the rate of requests says nothing of who asks.
+        guard answer.status == 401 || answer.status == 403, !answer.fields.contains(.retryAfter) else { return }
+        if asking.credential.isEmpty {
+            now.open.remove(Self.place(of: request))
+            before.open.remove(Self.place(of: request))
+        }
+        if now.refused.count >= Self.limit { turn() }
+        let refused = Self.digest(of: asking.credential)
+        now.refused[Self.digest(of: request, beside: asking.besides)] = refused
+        // A request without `Authorization` is the same one without it, and without its other credentials.
+        if !asking.credential.contains(.authorization), !asking.others.isEmpty {
+            now.refused[Self.digest(of: request, beside: asking.others)] = Self.digest(of: [:])
+        }
+    }
+
+    /// Notes that everybody is answered there.
+    package mutating func noteOpen(_ request: RequestHead) { open(Self.place(of: request)) }
+
+    /// True if a request without a credential was answered there, and none was refused since.
+    func isOpen(_ request: RequestHead) -> Bool {
+        let place = Self.place(of: request)
+        return now.open.contains(place) || before.open.contains(place)
+    }
+
+    /// True if the same request was refused with another credential in the place of this one, or with none.
+    func refusesOthers(than asking: AskingFields, _ request: RequestHead) -> Bool {
+        let key = Self.digest(of: request, beside: asking.besides)
+        guard let refused = now.refused[key] ?? before.refused[key] else { return false }
+        return refused != Self.digest(of: asking.credential)
+    }
+
+    private mutating func open(_ place: Int) {
+        if now.open.count >= Self.limit { turn() }
+        now.open.insert(place)
+    }
+
+    private mutating func turn() { (before, now) = (now, Generation()) }
+
+    // MARK: digests
+
+    /// Fields of a signature, which have another value in each request.
+    private static let signing: Set<String> = ["date", "x-amz-date", "x-amz-content-sha256", "signature", "signature-input"]
+
+    private static func place(of request: RequestHead) -> Int {
+        var hasher = Hasher()
+        hasher.combine(request.method)
+        hasher.combine(request.origin)
+        hasher.combine(request.target)
+        return hasher.finalize()
+    }
+
+    /// Of a request but for its credential: a refusal for any other reason, such as a field that a firewall dislikes, is another request's.
+    private static func digest(of request: RequestHead, beside others: HTTPFields) -> Int {
+        var hasher = Hasher()
+        hasher.combine(place(of: request))
+        for field in request.fields
+        where !SecretFields.contains(field.name) && !signing.contains(field.name.canonicalName) && UnkeyedField(field.name) != .correlates {
+            hasher.combine(field)
+        }
+        hasher.combine(others)
+        return hasher.finalize()
+    }
+
+    private static func digest(of fields: HTTPFields) -> Int {
+        var hasher = Hasher()
+        hasher.combine(fields)
+        return hasher.finalize()
+    }
+}
+
+extension AskingFields {
+    /// What the request has besides its credential.
+    fileprivate var besides: HTTPFields { credential.contains(.authorization) ? others : [:] }
+}
