@@ -1,6 +1,5 @@
 // The entity a request refers to: a declared resource with a matching path template, or a guess for writes
-// (docs/reference/configuration.md#resources `resources`,
-// docs/outbox.md#lanes).
+// (docs/reference/configuration.md#resources `resources`, docs/outbox.md#lanes).
 
 /// The entity of a request. Operations of one entity share a lane.
 package struct EntityMatch: Hashable, Sendable {

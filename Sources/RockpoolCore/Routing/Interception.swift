@@ -50,3 +50,75 @@ extension Configuration {
         defaults.intercept || !proxy.intercept.isEmpty || upstreams.contains { $0.intercept && $0.origin.scheme == .https }
     }
 }
+
+/// One client that aborted a TLS handshake because of this proxy's certificate.
+package struct UntrustingClient: Hashable, Sendable {
+    /// The host requested by CONNECT.
+    package var host: String
+    /// The client's address.
+    package var client: String
+    /// The time of the last rejection.
+    package var at: Timestamp
+    /// The alert it sent, such as `unknown_ca`; `closed` if it sent none.
+    package var alert: String
+    /// The number of rejections.
+    package var count: Int
+    /// The end of the period in which its tunnels to the host are not decrypted; nil without one.
+    package var bypassedUntil: Timestamp?
+
+    package init(host: String, client: String, at: Timestamp, alert: String, count: Int = 1, bypassedUntil: Timestamp? = nil) {
+        self.host = host
+        self.client = client
+        self.at = at
+        self.alert = alert
+        self.count = count
+        self.bypassedUntil = bypassedUntil
+    }
+}
+
+/// The latest rejections, one for each client and host.
+package struct UntrustingClients: Hashable, Sendable {
+    /// Maximum number of records; older ones are dropped.
+    package static let limit = 64
+    /// The time for which a distrusting client's tunnels to the host are not decrypted. Then decryption is tried again, because the client
+    /// may trust the certificate by then.
+    package static let bypass = TimeSpan.minutes(10)
+    /// The alerts of clients that do not know the certificate authority or pin another. A client that sends no alert may have closed for
+    /// any reason, and other alerts indicate a faulty certificate, which a bypass would hide.
+    private static let distrust: Set<String> = ["unknown_ca", "bad_certificate", "certificate_unknown"]
+
+    /// The latest first.
+    package private(set) var list: [UntrustingClient] = []
+
+    package init() {}
+
+    /// Records a rejection.
+    /// - Parameter mayBypass: True if tunnels to the host may be left undecrypted for this client.
+    /// - Returns: True if the record is new, and true if the client is bypassed now.
+    package mutating func note(
+        host: String, client: String, at now: Timestamp, alert: String, mayBypass: Bool = false
+    ) -> (isNews: Bool, isBypassed: Bool) {
+        let known = list.firstIndex { $0.host == host && $0.client == client }.map { list.remove(at: $0) }
+        // A further connection of the same client that closes without an alert does not end the bypass.
+        let before = mayBypass ? known?.bypassedUntil.flatMap { $0 > now ? $0 : nil } : nil
+        let until = mayBypass && Self.distrust.contains(alert) ? now + Self.bypass : before
+        list.insert(
+            UntrustingClient(host: host, client: client, at: now, alert: alert, count: (known?.count ?? 0) + 1, bypassedUntil: until), at: 0
+        )
+        if list.count > Self.limit { list.removeLast() }
+        return (known == nil, until != nil)
+    }
+
+    /// True if this client's tunnels to the host are currently not decrypted. A clock that was set back ends the bypass.
+    package func isBypassed(host: String, client: String, at now: Timestamp) -> Bool {
+        guard let entry = list.first(where: { $0.host == host && $0.client == client }), let until = entry.bypassedUntil else {
+            return false
+        }
+        return entry.at <= now && now < until
+    }
+
+    /// Called when a client has accepted this proxy's certificate: removes its record for the host.
+    package mutating func forget(host: String, client: String) {
+        list.removeAll { $0.host == host && $0.client == client }
+    }
+}

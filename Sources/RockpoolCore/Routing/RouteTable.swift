@@ -222,3 +222,134 @@ extension EntityMatch {
 extension Array {
     fileprivate func firstMatch<Match>(_ match: (Element) -> Match?) -> Match? { lazy.compactMap(match).first }
 }
+
+/// The configuration that later steps need for one request (docs/architecture.md#journeys, step `route`).
+package struct RoutePlan: Hashable, Sendable {
+    /// The parts of the configuration, which each step of a request would copy otherwise.
+    private struct Parts: Hashable, Sendable {
+        var upstream: Upstream?
+        var route: Route?
+        var entity: EntityMatch?
+        var category: CacheCategory?
+    }
+
+    private var parts: Boxed<Parts>
+
+    /// The declared upstream, or an undeclared host with queueable writes; nil for any other host.
+    package var upstream: Upstream? {
+        _read { yield parts.value.upstream }
+        _modify { yield &parts.value.upstream }
+    }
+    /// The first route that matched.
+    package var route: Route? {
+        _read { yield parts.value.route }
+        _modify { yield &parts.value.route }
+    }
+    /// The entity of the request; nil for a read without a declared resource.
+    package var entity: EntityMatch? {
+        _read { yield parts.value.entity }
+        _modify { yield &parts.value.entity }
+    }
+    /// The category named by a route (or by the defaults, for undeclared hosts); nil is `auto`, chosen by the response's type.
+    package var category: CacheCategory? {
+        _read { yield parts.value.category }
+        _modify { yield &parts.value.category }
+    }
+    /// The strategy for a read; `cache-first` unless a route sets another.
+    package var strategy: Strategy
+    /// The rules for stored responses.
+    package var policy: CachePolicy
+    /// True if the request may be queued in the outbox while its upstream is unreachable.
+    package var queueable: Bool
+    /// The reason why this request is not queued although its route permits it; nil if there is none.
+    package var obstacleToQueueing: String?
+    /// The route's rule for storing.
+    package var store: Route.Store
+    /// The route's rule for equivalent queries.
+    package var searchVariance: SearchVariance? { route?.searchVariance }
+    /// The lifetime of responses that state none: of the route, else of the named category; nil: none.
+    package var assignedTTL: TimeSpan? { route?.ttl?.fallback ?? category?.ttl }
+    /// How far a response decides in which partition it is kept, and whether at all.
+    package var keeping = Keeping.byResponse
+    /// The condition under which an answer of 2xx to a write is a success: the route's, else the resource's.
+    package var success: SuccessRule? { route?.success ?? entity?.resource?.success }
+    /// True for a write: the method is not safe (RFC 9110 §9.2.1), and no route declares it a search cached by its body.
+    package var isWrite: Bool
+    /// True for a write of a telemetry route: it waits in a queue of its own, and has no effect on anything that is read.
+    package var isTelemetry: Bool { isWrite && route?.kind == .telemetry && upstream != nil }
+
+    /// The plan of an undeclared host under default settings, unless arguments override it.
+    package init(
+        upstream: Upstream? = nil, route: Route? = nil, entity: EntityMatch? = nil, category: CacheCategory? = nil,
+        strategy: Strategy = .cacheFirst, policy: CachePolicy = .standard, queueable: Bool = false, store: Route.Store = .standard,
+        isWrite: Bool = false
+    ) {
+        parts = Boxed(Parts(upstream: upstream, route: route, entity: entity, category: category))
+        self.strategy = strategy
+        self.policy = policy
+        self.queueable = queueable
+        self.store = store
+        self.isWrite = isWrite
+    }
+}
+
+/// Settings of a request that a route, an upstream or the defaults for undeclared hosts may have
+/// (docs/reference/configuration.md#defaults).
+extension Configuration {
+    /// What becomes of a fetch whose client leaves: as the route says, else as the upstream or the defaults for undeclared hosts say; nil: the
+    /// built-in bounds.
+    package func onAbort(of plan: RoutePlan) -> AbortRule? { plan.route?.onAbort ?? setting(of: plan, \.onAbort, \.onAbort) }
+
+    /// The staleness up to which a response is served in place of an error, by the same order; nil: as the response says.
+    package func staleOnError(of plan: RoutePlan) -> TimeSpan? {
+        plan.route?.staleOnError ?? setting(of: plan, \.staleOnError, \.staleOnError)
+    }
+
+    private func setting<Value>(
+        of plan: RoutePlan, _ own: KeyPath<Upstream, Value>, _ shared: KeyPath<DefaultSettings, Value>
+    ) -> Value {
+        if let upstream = plan.upstream, upstream.isDeclared { return upstream[keyPath: own] }
+        return defaults[keyPath: shared]
+    }
+}
+
+/// The parent proxy of a request or a tunnel (docs/reference/configuration.md#via).
+extension Configuration {
+    /// The parent proxy for `origin`: its upstream's own, else that of the first rule that matches; nil for none.
+    package func parent(for origin: OriginAddress, of upstream: Upstream?) -> ParentSettings? {
+        if let own = upstream?.parent { return own }
+        guard let rule = via.first(where: { $0.matches(origin) }), rule.parent.url != ParentRule.direct else { return nil }
+        return rule.parent
+    }
+}
+
+/// The receivers of Rockpool's own messages, as upstreams of the outbox (docs/outbox.md#messages).
+extension Upstream {
+    /// Messages are sent again for about a day.
+    private static let messageAttempts = 30
+
+    /// Returns the receivers that the configuration names, one for each kind and origin.
+    static func receivers(of configuration: Configuration) -> [Upstream] {
+        let hooks = configuration.notify.compactMap(\.webhook).compactMap { try? RequestHead(url: $0.url).origin }
+        let offices = [configuration.fleet.report].compactMap { $0.flatMap { try? RequestHead(url: $0.url).origin } }
+        let all =
+            hooks.map { (ReceiverKind.webhook, $0) } + configuration.callbacks.origins.map { (ReceiverKind.callback, $0) }
+            + offices.map { (ReceiverKind.report, $0) }
+        var names: Set<String> = []
+        return all.compactMap { kind, origin in
+            let receiver = Upstream(receiving: kind, at: origin, like: configuration.upstreams.first { $0.origin == origin })
+            return names.insert(receiver.name).inserted ? receiver : nil
+        }
+    }
+
+    /// A receiver. Its messages have an id of their own, so a lost answer is no reason not to send one again.
+    /// - Parameter declared: the upstream at the same origin, whose TLS settings and parent proxy apply.
+    private init(receiving kind: ReceiverKind, at origin: OriginAddress, like declared: Upstream?) {
+        self.init(
+            name: kind.upstreamName(of: origin), origin: origin,
+            queue: QueueSettings(uncertain: .retry, maxAttempts: Self.messageAttempts),
+            idempotency: IdempotencySettings(header: "webhook-id", format: .raw, honoured: .yes, ttl: .forever))
+        receiver = kind
+        if let declared { (tls, parent, timeouts) = (declared.tls, declared.parent, declared.timeouts) }
+    }
+}
