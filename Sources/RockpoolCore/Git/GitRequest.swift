@@ -1,6 +1,52 @@
-// What a client of git asks `git-upload-pack` (https://git-scm.com/docs/gitprotocol-v2; https://git-scm.com/docs/gitprotocol-pack).
+// The requests of git and Git LFS to a server, by what they do and what they ask for (https://git-scm.com/docs/gitprotocol-http;
+// https://git-scm.com/docs/gitprotocol-v2; https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md).
+import HTTPTypes
 
-/// The body of a POST to `git-upload-pack`.
+/// A request on a route with `kind: git`.
+package enum GitExchange: Hashable, Sendable {
+    /// The list of references, or what the server can do.
+    case references
+    /// A question to `git-upload-pack`.
+    case fetch
+    case push
+    /// Where large files are, or may be put.
+    case largeFiles
+    /// Anything else, such as a file of a repository without a server program, or a large file.
+    case file
+
+    package init(_ request: RequestHead) {
+        let (path, query) = (request.path, request.target.drop { $0 != "?" }.dropFirst())
+        if path.hasSuffix("/info/refs") {
+            self = query.contains("service=git-receive-pack") ? .push : .references
+        } else if request.method == .post, path.hasSuffix("/git-upload-pack") {
+            self = .fetch
+        } else if path.hasSuffix("/git-receive-pack") {
+            self = .push
+        } else if request.method == .post, path.hasSuffix("/info/lfs/objects/batch") {
+            self = .largeFiles
+        } else {
+            self = .file
+        }
+    }
+
+    /// True for a POST that may be a read.
+    package var asksByBody: Bool { self == .fetch || self == .largeFiles }
+
+    /// What changes is asked for anew while the server is there; files are answered as their own fields say.
+    package var strategy: Strategy? { self == .file ? nil : .networkFirst }
+
+    /// What its client is told where the server cannot be reached.
+    package func refusal(host: String) -> String {
+        switch self {
+        case .push: "\(host) cannot be reached: nothing was pushed. Push again when it is back."
+        case .references, .fetch: "\(host) cannot be reached, and this was not fetched before in such a state."
+        case .largeFiles: "\(host) cannot be reached, and was not asked for these files before."
+        case .file: "\(host) cannot be reached, and this is not stored."
+        }
+    }
+}
+
+/// The body of a POST to `git-upload-pack` (https://git-scm.com/docs/gitprotocol-pack).
 package struct GitRequest: Hashable, Sendable {
     package enum Kind: Hashable, Sendable { case references, fetch, other }
 
@@ -134,4 +180,71 @@ package struct GitRequest: Hashable, Sendable {
     /// Packs with these names of objects end in another way.
     private static let sha256 = "object-format=sha256"
     private static let plainOptions: Set<String> = ["thin-pack", "no-progress", "include-tag", "ofs-delta", "done"]
+}
+
+/// A question where large files are.
+package struct LargeFileRequest: Hashable, Sendable {
+    /// A file, by the digest of its content.
+    private struct File: Hashable, Sendable {
+        let digest: String
+        let size: JSONValue
+    }
+
+    /// What its answer depends on: clients name the files, and the ways in which they can fetch them, in any order.
+    package let key: [UInt8]
+    private let files: [File]
+    /// The function of the digests.
+    private let hash: JSONValue?
+
+    /// Nil for a body that asks something else, such as where files may be put.
+    package init?(body: [UInt8]) {
+        guard var request = (try? JSONValue.parse(body))?.object, request["operation"]?.string == "download",
+            let objects = request["objects"]?.array
+        else { return nil }
+        var files: [File] = []
+        for object in objects {
+            guard let digest = object["oid"]?.string, let size = object["size"] else { return nil }
+            files.append(File(digest: digest, size: size))
+        }
+        self.files = files
+        hash = request["hash_algo"]
+        for name in ["objects", "transfers"] { request[name] = request[name]?.array.map { .array(Self.sorted($0)) } }
+        key = JSONValue.object(JSONObject(request.sorted { $0.name < $1.name }.map { ($0.name, $0.value) })).serialized()
+    }
+
+    /// The answer made of those to others; nil if they name none of the files. Its addresses do not end, because the files are stored under
+    /// them.
+    /// - Parameters:
+    ///   - answers: the newest first.
+    ///   - lack: what is said of a file that none of them names.
+    package func answer(from answers: [JSONValue], lack: String) -> JSONValue? {
+        var known: [String: JSONValue] = [:]
+        for answer in answers where isBasic(answer) {
+            for object in answer["objects"]?.array ?? [] {
+                guard let digest = object["oid"]?.string, object["actions"]?["download"]?["href"]?.string != nil else { continue }
+                if known[digest] == nil { known[digest] = Self.lasting(object) }
+            }
+        }
+        guard files.contains(where: { known[$0.digest] != nil }) else { return nil }
+        var answer: JSONValue = ["transfer": "basic"]
+        let error: JSONValue = ["code": 503, "message": .string(lack)]
+        answer["objects"] = .array(files.map { known[$0.digest] ?? ["oid": .string($0.digest), "size": $0.size, "error": error] })
+        answer["hash_algo"] = hash
+        return answer
+    }
+
+    /// True for an answer of which every client can make use.
+    private func isBasic(_ answer: JSONValue) -> Bool {
+        (answer["transfer"]?.string ?? "basic") == "basic" && (answer["hash_algo"]?.string ?? "sha256") == (hash?.string ?? "sha256")
+    }
+
+    private static func sorted(_ values: [JSONValue]) -> [JSONValue] {
+        values.map { ($0, $0.serialized()) }.sorted { $0.1.lexicographicallyPrecedes($1.1) }.map { $0.0 }
+    }
+
+    private static func lasting(_ value: JSONValue) -> JSONValue {
+        guard let members = value.object else { return value }
+        return .object(
+            JSONObject(members.filter { $0.name != "expires_at" && $0.name != "expires_in" }.map { ($0.name, lasting($0.value)) }))
+    }
 }
