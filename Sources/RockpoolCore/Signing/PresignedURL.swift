@@ -1,5 +1,5 @@
-// URLs whose query permits a request for a time: AWS Signature Version 4 and 2, Google Cloud Storage, the shared access signatures of Azure,
-// and CloudFront (docs/caching.md#presigned-urls).
+// URLs whose query permits a request for a time: AWS Signature Version 4 and 2, Google Cloud Storage, the shared access signatures of
+// Azure, and CloudFront (docs/caching.md#presigned-urls).
 
 /// A request's target with what signs it.
 package struct PresignedURL: Hashable, Sendable {

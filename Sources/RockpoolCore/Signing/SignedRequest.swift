@@ -1,5 +1,5 @@
-// Requests that carry a signature instead of a reusable credential: the name of their key and the end of their validity
-// (AWS Signature Version 4, RFC 9421, RFC 7616, Hawk; docs/caching.md#partitions).
+// Requests that carry a signature instead of a reusable credential: the name of their key and the end of their validity (AWS Signature
+// Version 4, RFC 9421, RFC 7616, Hawk; docs/caching.md#partitions).
 package import HTTPTypes
 
 /// The signer that a request names, and how long its signature is accepted.

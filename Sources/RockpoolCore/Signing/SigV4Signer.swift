@@ -1,5 +1,6 @@
-// Signs requests by AWS Signature Version 4 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html;
-// docs/reference/configuration.md#upstreams, `sign`).
+// AWS Signature Version 4 for requests that are signed anew, and S3's uploads and copies
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html; docs/reference/configuration.md#upstreams,
+// `sign`).
 package import HTTPTypes
 
 /// Computes signatures with one key.
@@ -132,5 +133,76 @@ package struct SigV4Signer: Sendable {
     /// `20130524T000000Z`.
     private static func basic(_ moment: Timestamp) -> String {
         RFC3339.format(moment).prefix(19).filter { $0 != "-" && $0 != ":" } + "Z"
+    }
+}
+
+/// Uploads in chunks with a signature each, or with a checksum after the last one (`Content-Encoding: aws-chunked`,
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html).
+package enum ChunkedUpload {
+    /// True if the body's bytes are not the object's.
+    package static func isUsed(_ fields: HTTPFields) -> Bool {
+        fields.value(of: "x-amz-content-sha256")?.hasPrefix("STREAMING-") == true
+            || fields[.contentEncoding].map { FieldList.members(of: $0.lowercased()).contains("aws-chunked") } == true
+    }
+
+    /// Returns the object's bytes; the body itself if it is not in this form.
+    package static func content(of body: [UInt8], _ fields: HTTPFields) -> [UInt8] {
+        guard isUsed(fields) else { return body }
+        var (content, rest) = ([UInt8](), body[...])
+        while let end = rest.firstRange(of: [13, 10]) {
+            let size = rest[..<end.lowerBound].prefix { $0 != UInt8(ascii: ";") }
+            guard let count = Int(String(decoding: size, as: UTF8.self), radix: 16), count >= 0,
+                rest.count - end.upperBound + rest.startIndex >= count
+            else { return body }
+            guard count > 0 else { return content }
+            content += rest[end.upperBound..<(end.upperBound + count)]
+            rest = rest[(end.upperBound + count)...]
+            if rest.starts(with: [13, 10]) { rest = rest.dropFirst(2) }
+        }
+        return body
+    }
+}
+
+extension HTTPFields {
+    /// Turns the fields of an upload in chunks into those of its content.
+    /// - Parameter digest: The SHA-256 of the content in hexadecimal.
+    package mutating func becomeWhole(digest: String) {
+        self = HTTPFields(filter { !["x-amz-decoded-content-length", "x-amz-trailer", "content-length"].contains($0.name.canonicalName) })
+        for field in self where field.name.canonicalName == "x-amz-content-sha256" { self[field.name] = digest }
+        self[.contentEncoding] = withoutChunkedCoding
+    }
+
+    /// The content codings apart from that of the upload.
+    private var withoutChunkedCoding: String? {
+        let rest = self[.contentEncoding].map { FieldList.members(of: $0).filter { $0.lowercased() != "aws-chunked" } } ?? []
+        return rest.isEmpty ? nil : rest.joined(separator: ", ")
+    }
+
+    /// The fields of a request that describe its content, and the metadata of an S3 object.
+    package var ofWrittenContent: HTTPFields {
+        var fields = HTTPFields()
+        for field in self where Self.kept.contains(field.name.canonicalName) || field.name.canonicalName.hasPrefix("x-amz-meta-") {
+            fields.append(field)
+        }
+        fields[.contentEncoding] = fields.withoutChunkedCoding
+        return fields
+    }
+
+    private static let kept: Set<String> = ["content-type", "content-encoding", "content-language", "content-disposition"]
+}
+
+/// A PUT that copies an object (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html; docs/outbox.md#s3). Unlike other
+/// uploads it is answered with a document.
+package enum CopiedObject {
+    package static func isMade(by request: RequestHead) -> Bool {
+        request.method == .put && request.fields.value(of: "x-amz-copy-source") != nil
+    }
+
+    /// - Parameter etag: a quoted tag.
+    package static func document(etag: String, at moment: Timestamp) -> String {
+        """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <CopyObjectResult><LastModified>\(RFC3339.format(moment))</LastModified><ETag>\(etag)</ETag></CopyObjectResult>
+        """
     }
 }
