@@ -111,3 +111,80 @@ extension CrossOriginGrant {
         (methods, fields, exposed) = (Set(members(lines[2])), Set(members(lines[3])), members(lines[4]))
     }
 }
+
+/// A request that a browser has marked with the origin of its page.
+package struct CrossOriginRequest: Hashable, Sendable {
+    /// The request for which a preflight asks permission.
+    package struct Preflight: Hashable, Sendable {
+        package var method: String
+        /// Names of the fields beyond the safelisted ones, in lower case.
+        package var fields: [String]
+        /// True if the page is of a less private network than the server (Private Network Access).
+        package var namesPrivateNetwork: Bool
+    }
+
+    /// The value of `Origin`: `scheme://authority`, or `null`.
+    package let origin: String
+    /// Nil unless the request is a preflight.
+    package let preflight: Preflight?
+
+    /// Maximum length in bytes of an origin that is remembered.
+    static let originLimit = 300
+
+    /// Nil if the request has no `Origin`, more than one, or one of more than 300 bytes.
+    package init?(_ request: RequestHead) {
+        guard let origin = request.fields.single(.origin), !origin.isEmpty, origin.utf8.count <= Self.originLimit,
+            !origin.utf8.contains(where: { $0 <= 0x20 })
+        else { return nil }
+        self.origin = origin
+        guard request.isPreflight, let method = request.fields[.accessControlRequestMethod] else {
+            preflight = nil
+            return
+        }
+        preflight = Preflight(
+            method: method, fields: request.fields.listed(.accessControlRequestHeaders).map { $0.lowercased() },
+            namesPrivateNetwork: request.fields[.accessControlRequestPrivateNetwork] == "true")
+    }
+}
+
+extension RequestHead {
+    /// True for the request by which a browser asks for the permission of another one (Fetch §3.3.2).
+    package var isPreflight: Bool { method == .options && fields.contains(.accessControlRequestMethod) }
+}
+
+extension HTTPFields {
+    /// The members of all lines of a list-based field.
+    func listed(_ name: HTTPField.Name) -> [String] { self[values: name].flatMap { FieldList.members(of: $0).map(String.init) } }
+}
+
+/// The origins of pages that may read Rockpool's own replies for one upstream (docs/reference/configuration.md#upstreams, `cors`).
+package enum CrossOriginRule: Hashable, Sendable {
+    /// The origins that the upstream itself has allowed.
+    case remembered
+    /// No page of another origin.
+    case off
+    /// These origins, serialised as in the field `Origin`.
+    case origins([String])
+}
+
+/// A group of paths with the same permissions.
+package enum CrossOriginScope {
+    /// Maximum length in bytes of a group's name; longer paths have no remembered permissions.
+    private static let limit = 1024
+
+    /// The name of the group: the declared resource, or the path with `*` in place of ids. Nil if the path is too long.
+    package static func name(of request: RequestHead, entity: EntityMatch?) -> String? {
+        if let resource = entity?.resource { return resource.label }
+        let segments = request.target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
+        let name = segments.map { isID($0) ? "*" : $0 }.joined(separator: "/")
+        return name.utf8.count <= limit ? name : nil
+    }
+
+    /// True for a segment that names one of many entities: a number, a UUID, a local id, or at least 16 letters and digits with a digit.
+    private static func isID(_ segment: Substring) -> Bool {
+        guard segment.utf8.contains(where: FieldByte.isDigit) else { return false }
+        if segment.utf8.allSatisfy(FieldByte.isDigit) || LocalID(segment) != nil { return true }
+        return segment.utf8.count >= 16
+            && segment.utf8.allSatisfy { FieldByte.isDigit($0) || FieldByte.isLetter($0) || $0 == 0x2D || $0 == 0x5F }
+    }
+}
