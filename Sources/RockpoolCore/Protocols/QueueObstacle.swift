@@ -111,3 +111,132 @@ package enum QueueObstacle: Hashable, Sendable {
         return origin != request.origin.url
     }
 }
+
+/// Calls, questions and logins that only the body of a write shows (docs/outbox.md#never-queued).
+extension QueueObstacle {
+    /// Bodies above this size are not searched: no login is longer, and a call with one waits at most for nothing.
+    package static let searchLimit = ByteCount.kib(256)
+
+    /// The obstacle that the body of a write shows; nil without one. Coded bodies are not searched. Only POST calls and asks: what another
+    /// method stores may have the form of a call, and must not hold a secret nevertheless.
+    package static func of(_ request: RequestHead, body: [UInt8]) -> QueueObstacle? {
+        guard !body.isEmpty, Int64(body.count) <= searchLimit.bytes, !ContentCoding.isCoded(request.fields) else { return nil }
+        let type = MediaType.essence(of: request.fields) ?? ""
+        let isCall = request.method == .post
+        // Programs send JSON under the type of a form or of a text too, as `curl -d` does.
+        let isForm = type == "application/x-www-form-urlencoded"
+        let isVague = isForm || type == "text/plain" || !type.contains("/")
+        if MediaType.isJSON(request.fields) || isVague && body.first.map(isOpening) == true { return json(body, isCall: isCall) }
+        if isForm { return form(FormParameter.all(ofForm: body), isCall: isCall) }
+        if type == "multipart/form-data" { return form(FormParameter.all(ofMultipart: body), isCall: isCall) }
+        return isCall && type == "text/xml" && isCallInXML(body) ? .call : nil
+    }
+
+    private static func isOpening(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") }
+
+    private static func json(_ body: [UInt8], isCall: Bool) -> QueueObstacle? {
+        // Parsing costs as much as everything else that is done with a write: most bodies have none of these words.
+        let words: [StaticString] = [
+            "method", "query\"", "\"q\"", "sql\"", "stmt\"", "statement\"", "command\"", "\"cmd\"", "assw", "assphrase", "rant", "ecret",
+        ]
+        guard words.contains(where: { body.holds($0) }), let document = try? JSONValue.parse(body) else { return nil }
+        if holdsSecret(document, depth: 3) { return .login }
+        guard isCall else { return nil }
+        let requests = document.array ?? [document]
+        if requests.contains(where: isJSONRPC) { return .call }
+        // JMAP (RFC 8620 §3.3).
+        if document["methodCalls"]?.array != nil, document["using"]?.array != nil { return .call }
+        return Question.asked(by: document) ?? (GraphQLOperation.of(body: body) == nil ? nil : .graphQL)
+    }
+
+    /// True for a call of JSON-RPC 2.0, and of 1.0, which names no version.
+    private static func isJSONRPC(_ request: JSONValue) -> Bool {
+        request["method"]?.string != nil && (request["jsonrpc"] != nil || request["id"] != nil && request["params"]?.array != nil)
+    }
+
+    /// Looks into members of members too: many frameworks wrap a form in its name.
+    private static func holdsSecret(_ document: JSONValue, depth: Int) -> Bool {
+        guard depth > 0, let members = document.object else { return false }
+        return members.contains { member in
+            isSecret(member.name) && member.value.string?.isEmpty == false || holdsSecret(member.value, depth: depth - 1)
+        }
+    }
+
+    private static func form(_ parameters: [FormParameter], isCall: Bool) -> QueueObstacle? {
+        if parameters.contains(where: { !$0.isEmpty && isSecret($0.name) }) { return .login }
+        return isCall ? Question.asked(by: parameters, isBody: true) : nil
+    }
+
+    /// True for SOAP and XML-RPC. The root element decides.
+    private static func isCallInXML(_ body: [UInt8]) -> Bool {
+        let root = XMLReader.root(of: body)
+        return root == "methodCall" || root == "Envelope"
+    }
+
+    /// True if a member of this name holds a secret that must not be written to disk: `password`, `user[password]`, `client_secret`.
+    static func isSecret(_ name: String) -> Bool {
+        let plain = name.lowercased().filter { $0 != "_" && $0 != "-" && $0 != "]" }
+        let last = plain.split(whereSeparator: { $0 == "[" || $0 == "." }).last.map { $0.prefix { !$0.isNumber } } ?? ""
+        return last == "granttype" || last == "passwd" || last == "passphrase" || last == "clientsecret"
+            || last.hasSuffix("password") || last == "passwordconfirmation"
+    }
+}
+
+/// The rule that decides by its media type whether a body may be stored and sent later.
+enum WaitingType {
+    /// True if a body of this type may wait.
+    ///
+    /// POST and PATCH have the meaning of their body. It may be a document of an API (JSON), a form, a patch, a text or a medium; any other
+    /// type of `application` and of `multipart` belongs to a protocol, whose client needs the answer. Every other method says itself what it
+    /// does, above all PUT, which stores its body as it is: that may be a file of any type.
+    /// - Parameters:
+    ///   - type: `type/subtype` in lower case. A text without a slash counts as no type.
+    ///   - root: the parameter `type` of `multipart/related` (RFC 2387 §3.1), the type of the part that says what the whole is.
+    static func mayWait(_ type: String, by method: HTTPRequest.Method, root: String? = nil) -> Bool {
+        guard let slash = type.firstIndex(of: "/") else { return true }
+        if calls.contains(type) || callPrefixes.contains(where: { type.hasPrefix($0) }) { return false }
+        guard method == .post || method == .patch else { return true }
+        let subtype = type[type.index(after: slash)...]
+        switch type[..<slash] {
+        case "application": return isDocument(subtype) || isPatch(subtype) || subtype == "x-www-form-urlencoded"
+        case "multipart":
+            return subtype == "form-data" || subtype == "related" && root.map { mayWait($0.lowercased(), by: method) } != false
+        default: return true
+        }
+    }
+
+    /// True for JSON, and for JSON in lines.
+    private static func isDocument(_ subtype: Substring) -> Bool {
+        subtype.hasSuffix("+json") || ["json", "x-json", "ndjson", "x-ndjson", "jsonl", "json-seq"].contains(subtype)
+    }
+
+    /// True for `json-patch+json`, `apply-patch+yaml`, `xml-patch+xml` and any other with that word.
+    private static func isPatch(_ subtype: Substring) -> Bool {
+        subtype.split { !$0.isLetter }.contains("patch")
+    }
+
+    /// Texts and kinds of JSON that are calls: the client needs the answer, or has signed the request for this moment (ACME, RFC 8555 §6.2).
+    private static let calls: Set<String> = [
+        "application/jose+json", "application/vnd.git-lfs+json", "application/vnd.elasticsearch+json", "text/x-gwt-rpc",
+        "message/ohttp-req", "message/ohttp-chunked-req",
+    ]
+    /// With the encoding behind it: `application/grpc-web+json`, `application/connect+json`.
+    private static let callPrefixes = ["application/grpc", "application/connect+"]
+}
+
+/// A parameter of a media type.
+enum MediaTypeParameter {
+    /// The value of a parameter without its quotes (RFC 9110 §5.6.6); nil if there is none, or an empty one.
+    /// - Parameters:
+    ///   - name: in lower case.
+    ///   - value: the value of the field.
+    static func named(_ name: String, in value: String) -> String? {
+        for part in value.split(separator: ";").dropFirst() {
+            let pair = part.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, FieldList.trimmed(pair[0]).lowercased() == name else { continue }
+            let text = FieldList.trimmed(pair[1]).filter { $0 != "\"" }
+            return text.isEmpty ? nil : text
+        }
+        return nil
+    }
+}
