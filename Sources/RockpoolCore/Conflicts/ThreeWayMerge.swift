@@ -107,3 +107,101 @@ private struct MergeWalk {
                 pointer: JSONPointer(tokens: path), base: base, mine: mine, theirs: theirs, merged: merged, isConflicting: isConflicting))
     }
 }
+
+/// One place of a merge. A nil value means that the member is absent on that side.
+package struct MergedField: Hashable, Sendable {
+    package var pointer: JSONPointer
+    package var base: JSONValue?
+    package var mine: JSONValue?
+    package var theirs: JSONValue?
+    /// The merged value; also nil where a person has to decide.
+    package var merged: JSONValue?
+    /// True if both sides changed the place differently: then one side has lost a value, or a person decides.
+    package var isConflicting: Bool
+
+    package init(
+        pointer: JSONPointer, base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, merged: JSONValue?, isConflicting: Bool
+    ) {
+        self.pointer = pointer
+        self.base = base
+        self.mine = mine
+        self.theirs = theirs
+        self.merged = merged
+        self.isConflicting = isConflicting
+    }
+}
+
+/// The rule of one place, and those of the places within it (docs/reference/behaviour.md#conflicts `fields`, docs/outbox.md#fields). A rule
+/// covers everything below it unless a deeper rule is configured; `""` is the whole representation, `*` the elements of a keyed array.
+package struct MergeRules: Hashable, Sendable {
+    /// Nil where no rule was configured: then a person decides.
+    package private(set) var strategy: FieldStrategy?
+    /// True if only the upstream writes this place: its id, its version, its times.
+    private(set) var isManaged = false
+    private var within: [String: MergeRules] = [:]
+
+    /// Reads the rules of a resource. Unknown words are ignored, because the configuration has rejected them.
+    /// - Parameters:
+    ///   - always: One rule for every field instead of the resource's own.
+    ///   - asksForCounters: Theirs may include my change of a counter already, and adding it could count it twice, so a person decides.
+    package init(_ resource: Resource, always: FieldStrategy? = nil, asksForCounters: Bool = false) {
+        strategy = always
+        let named = always == nil ? resource.fields : [:]
+        let rules = named.compactMap { text, word in
+            JSONPointer(text).flatMap { place in FieldStrategy(word).map { (place: place, strategy: $0) } }
+        }
+        // Outer rules first, because inner ones inherit from them.
+        for rule in rules.sorted(by: { $0.place.tokens.count < $1.place.tokens.count }) {
+            set(rule.place.tokens[...]) { $0.strategy = asksForCounters && rule.strategy == .counter ? .ask : rule.strategy }
+        }
+        for place in RepresentationShape(resource).stamps { set(place.tokens[...]) { $0.isManaged = true } }
+    }
+
+    private init(inheriting strategy: FieldStrategy?) { self.strategy = strategy }
+
+    /// Returns the rules of a member, or of the elements with `*`.
+    func below(_ name: String) -> MergeRules { within[name] ?? MergeRules(inheriting: strategy) }
+
+    private mutating func set(_ path: ArraySlice<String>, _ change: (inout MergeRules) -> Void) {
+        guard let name = path.first else { return change(&self) }
+        within[name, default: MergeRules(inheriting: strategy)].set(path.dropFirst(), change)
+    }
+}
+
+/// Three states of an array with identified elements (docs/outbox.md#fields `keyed:id`).
+struct KeyedLists {
+    typealias Elements = OrderedDictionary<JSONValue, JSONValue>
+
+    let base, mine, theirs: Elements
+
+    /// Nil unless mine, theirs, and the base where there is one, are arrays in which each element has a unique id.
+    init?(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, id: JSONPointer) {
+        guard let base = base == nil ? [:] : Self.elements(of: base, id: id), let mine = Self.elements(of: mine, id: id),
+            let theirs = Self.elements(of: theirs, id: id)
+        else { return nil }
+        (self.base, self.mine, self.theirs) = (base, mine, theirs)
+    }
+
+    /// All keys. The order is that of theirs, or of mine where only mine changed it; the other side's additions follow, then the keys that
+    /// both removed.
+    var order: [JSONValue] {
+        let isMine = keepsOrder(theirs) && !keepsOrder(mine)
+        let (leading, following) = isMine ? (mine, theirs) : (theirs, mine)
+        return Array(OrderedSet(leading.keys).union(following.keys).union(base.keys))
+    }
+
+    private func keepsOrder(_ side: Elements) -> Bool {
+        side.keys.filter { base[$0] != nil } == base.keys.filter { side[$0] != nil }
+    }
+
+    private static func elements(of value: JSONValue?, id: JSONPointer) -> Elements? {
+        guard let array = value?.array else { return nil }
+        var elements: Elements = [:]
+        for element in array {
+            guard let key = id.get(in: element), key.identifier != nil, elements.updateValue(element, forKey: key) == nil else {
+                return nil
+            }
+        }
+        return elements
+    }
+}
