@@ -131,3 +131,136 @@ extension ExchangeRecord {
 extension ExchangeRecord.Step {
     package var json: JSONValue { ["step": .string(name), "detail": .string(detail), "seconds": .seconds(after)] }
 }
+
+/// Durations in microseconds, one after the other (curl_easy_getinfo(3)). A reused connection takes no time for its name, its opening and
+/// its handshake.
+package struct TransferTimings: Hashable, Sendable {
+    /// Until libcurl began: for a place among the connections.
+    package var queue: Int64 = 0
+    /// The resolution of the host's name.
+    package var dns: Int64 = 0
+    /// The opening of the connection.
+    package var connect: Int64 = 0
+    /// The handshake of TLS.
+    package var tls: Int64 = 0
+    /// From the ready connection to the first byte of the response.
+    package var firstByte: Int64 = 0
+    /// From the first byte to the end of the body; nil while it arrives.
+    package var transfer: Int64?
+
+    package init() {}
+
+    /// Seconds by phase, as the admin API shows them.
+    package var json: JSONValue {
+        [
+            "queue": .seconds(queue), "dns": .seconds(dns), "connect": .seconds(connect), "tls": .seconds(tls),
+            "firstByte": .seconds(firstByte), "transfer": transfer.map { .seconds($0) } ?? .null,
+        ]
+    }
+}
+
+extension JSONValue {
+    /// Returns a number of seconds from microseconds.
+    static func seconds(_ microseconds: Int64) -> JSONValue {
+        JSONNumber(literal: "\(Double(microseconds) / 1_000_000)").map { .number($0) } ?? .null
+    }
+}
+
+/// A tunnel that has ended, or that could not be opened.
+package struct TunnelRecord: Hashable, Sendable {
+    /// Why it is not decrypted, by what the configuration says of its host.
+    package enum Reason: Hashable, Sendable {
+        /// No upstream is declared for the host.
+        case undeclared
+        /// The upstream of this name is not to be decrypted.
+        case declared(String)
+    }
+
+    package var host: String
+    package var port: Int
+    package var reason: Reason
+    /// Bytes of the client, and of the host.
+    package var sent: Int64 = 0
+    package var received: Int64 = 0
+    package var took: Duration = .zero
+    /// Why it could not be opened, as its client was told; nil for a tunnel that was open.
+    package var failure: (status: Int, detail: String)? {
+        get { failed.map { ($0.status, $0.detail) } }
+        set { failed = newValue.map { Failure(status: $0.status, detail: $0.detail) } }
+    }
+
+    private struct Failure: Hashable, Sendable {
+        let status: Int
+        let detail: String
+    }
+
+    private var failed: Failure?
+
+    package init(host: String, port: Int, reason: Reason) { (self.host, self.port, self.reason) = (host, port, reason) }
+
+    /// The verdict in lists: `tunnel`, `refused` or `failed`.
+    package var verdict: String {
+        guard let failed else { return Self.verdict }
+        return failed.status < 500 ? "refused" : "failed"
+    }
+
+    package static let verdict = "tunnel"
+
+    package var why: String {
+        if let failed { return failed.detail }
+        return "\(sent.counted("byte")) sent, \(received) received; not decrypted, so nothing of it was cached or queued"
+    }
+
+    /// What makes its requests visible and kept.
+    package var next: String? {
+        switch reason {
+        case .undeclared where failed != nil: nil
+        case .undeclared: "rockpool add https://\(host)\(port == 443 ? "" : ":\(port)")"
+        case .declared(let name): failed == nil ? "use the gateway of \(name), or set intercept: true for it" : nil
+        }
+    }
+}
+
+/// Selects records; every criterion that is set must hold.
+package struct ExchangeFilter: Hashable, Sendable {
+    /// A status, or a class of statuses such as `5xx`.
+    package struct StatusPattern: Hashable, Sendable {
+        package let range: ClosedRange<Int>
+
+        /// Nil for a text that is neither.
+        package init?(_ text: some StringProtocol) {
+            let digits = Array(text.lowercased().utf8)
+            guard digits.count == 3, let first = digits.first, (0x30...0x39).contains(first) else { return nil }
+            if digits[1] == UInt8(ascii: "x"), digits[2] == UInt8(ascii: "x") {
+                let start = Int(first - 0x30) * 100
+                range = start...start + 99
+            } else {
+                guard let status = Int(text) else { return nil }
+                range = status...status
+            }
+        }
+    }
+
+    /// Names of upstreams; empty: all.
+    package var upstreams: Set<String> = []
+    /// Methods in upper case; empty: all.
+    package var methods: Set<String> = []
+    package var statuses: [StatusPattern] = []
+    package var verdicts: Set<String> = []
+    /// A text that the URL contains, upper and lower case alike.
+    package var text: String?
+    /// The earliest time.
+    package var since: Timestamp?
+
+    package init() {}
+
+    package func matches(_ record: ExchangeRecord) -> Bool {
+        if let since, record.at < since { return false }
+        if !upstreams.isEmpty, !upstreams.contains(record.upstream ?? "") { return false }
+        if !methods.isEmpty, !methods.contains(record.method) { return false }
+        if !statuses.isEmpty, !statuses.contains(where: { $0.range.contains(record.status) }) { return false }
+        if !verdicts.isEmpty, !verdicts.contains(record.verdict) { return false }
+        if let text, !record.url.lowercased().contains(text.lowercased()) { return false }
+        return true
+    }
+}
