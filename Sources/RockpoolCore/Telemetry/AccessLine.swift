@@ -59,3 +59,9 @@ package struct AccessLine: Hashable, Sendable {
         return "- - - [\(moment)] \"\(line)\" \(status) \(bytes)"
     }
 }
+
+/// The format of the access log.
+package enum AccessFormat: String, CaseIterable, Sendable, Codable { case off, json, common }
+
+/// The format of the log.
+package enum LogFormat: String, CaseIterable, Sendable, Codable { case text, json }

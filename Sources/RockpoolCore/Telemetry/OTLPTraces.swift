@@ -1,4 +1,5 @@
 // Spans in the JSON encoding of OTLP (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
+import HTTPTypes
 
 /// Writes spans as the body of a request to `/v1/traces`.
 package enum OTLPTraces {
@@ -123,5 +124,140 @@ package enum OTLPTraces {
 
     private static func nanoseconds(_ moment: Timestamp, _ microseconds: Int64) -> JSONValue {
         .string("\(moment.milliseconds * 1_000_000 + max(0, microseconds) * 1000)")
+    }
+}
+
+/// The ids of the span of an exchange, and of the fetch within it (docs/guide/operating.md#traces).
+package struct TraceSpan: Hashable, Sendable {
+    package let traceID: String
+    package let spanID: String
+    /// The client's span; nil where the trace begins here.
+    package let parentID: String?
+    /// The span of the request to the upstream.
+    package let fetchID: String
+
+    /// Continues the trace of a client, or begins one.
+    /// - Parameters:
+    ///   - incoming: the client's context; nil without one.
+    ///   - draw: a number of 0 to 99: a trace is begun if it is below `percent`.
+    ///   - random: source of ids.
+    /// - Returns: nil if the trace is not recorded.
+    package init?(continuing incoming: TraceContext?, percent: Int, draw: Int, random: () -> UInt64) {
+        if let incoming {
+            guard incoming.isSampled else { return nil }
+            (traceID, parentID) = (incoming.traceID, incoming.spanID)
+        } else {
+            guard draw < percent else { return nil }
+            (traceID, parentID) = (TraceContext.digits(of: random()) + TraceContext.digits(of: random()), nil)
+        }
+        spanID = TraceContext.digits(of: random())
+        fetchID = TraceContext.digits(of: random())
+    }
+
+    /// The context of the request to the upstream.
+    package var outgoing: TraceContext { TraceContext(traceID: traceID, spanID: fetchID, isSampled: true) }
+}
+
+/// An attempt to deliver a queued write, in the trace of the request that queued it.
+package struct AttemptSpan: Hashable, Sendable {
+    package let traceID: String
+    package let spanID: String
+    /// The span in which the write was queued.
+    package let parentID: String
+    /// The operation, and the number of this attempt, from 1.
+    package let operation: String
+    package let number: Int
+    package let method: String
+    /// The URL, with secret parameters redacted.
+    package let url: String
+    package let upstream: String
+    package let startedAt: Timestamp
+    package var endedAt: Timestamp
+    /// The status of the answer; nil without one.
+    package var status: Int?
+    /// What failed; nil with an answer.
+    package var error: String?
+
+    /// Begins an attempt. The request that it sends has to carry `outgoing`.
+    /// - Parameter spanID: a new id, from a random number.
+    /// - Returns: nil if the write carries no `traceparent`, or one of a trace that is not recorded.
+    package init?(_ operation: QueuedWrite, sending request: RequestHead, startedAt: Timestamp, spanID: UInt64) {
+        let values = operation.request.fields[values: .traceparent]
+        guard values.count == 1, let queued = TraceContext(values[0]), queued.isSampled else { return nil }
+        (traceID, parentID) = (queued.traceID, queued.spanID)
+        self.spanID = TraceContext.digits(of: spanID)
+        (self.operation, number) = (operation.id, operation.answeredAttempts + operation.networkAttempts + 1)
+        (method, url) = (request.method.rawValue, SecretParameters.redacted(url: request.url))
+        (upstream, self.startedAt, endedAt) = (operation.upstream, startedAt, startedAt)
+    }
+
+    /// The context of the request to the upstream.
+    package var outgoing: TraceContext { TraceContext(traceID: traceID, spanID: spanID, isSampled: true) }
+}
+
+/// The value of `traceparent` (W3C Trace Context, https://www.w3.org/TR/trace-context/).
+package struct TraceContext: Hashable, Sendable {
+    /// 32 lower-case hexadecimal digits, not all 0.
+    package let traceID: String
+    /// 16 lower-case hexadecimal digits, not all 0: the span that the request was sent by.
+    package let spanID: String
+    /// True if the trace is recorded.
+    package let isSampled: Bool
+
+    /// A context within the same trace, or a new one.
+    package init(traceID: String, spanID: String, isSampled: Bool) {
+        (self.traceID, self.spanID, self.isSampled) = (traceID, spanID, isSampled)
+    }
+
+    /// Parses a field value; nil for one that is malformed, which then counts as absent. Later versions may append fields.
+    package init?(_ value: String) {
+        let parts = value.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count >= 4, Self.isHex(parts[0], count: 2), parts[0] != "ff", parts[0] != "00" || parts.count == 4,
+            Self.isHex(parts[1], count: 32), Self.isHex(parts[2], count: 16), Self.isHex(parts[3], count: 2),
+            parts[1].contains(where: { $0 != "0" }), parts[2].contains(where: { $0 != "0" }), let flags = UInt8(parts[3], radix: 16)
+        else { return nil }
+        (traceID, spanID, isSampled) = (String(parts[1]), String(parts[2]), flags & 1 == 1)
+    }
+
+    package var fieldValue: String { "00-\(traceID)-\(spanID)-\(isSampled ? "01" : "00")" }
+
+    private static func isHex(_ text: Substring, count: Int) -> Bool {
+        text.utf8.count == count && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    }
+
+    /// Returns 16 digits that are not all 0.
+    package static func digits(of number: UInt64) -> String {
+        let text = String(max(1, number), radix: 16)
+        return String(repeating: "0", count: 16 - text.count) + text
+    }
+}
+
+/// The collector of spans (docs/reference/configuration.md#tracing).
+package struct TracingSettings: Hashable, Sendable {
+    /// `otlp://host:port`, `otlps://host:port`, or the http or https URL of an OTLP receiver.
+    package var url: String
+    /// The part in percent of traces begun here that is recorded.
+    package var samplePercent = 100
+    /// The name of the service in traces.
+    package var service = "rockpool"
+
+    package init(url: String) { self.url = url }
+
+    /// The URL that spans are posted to; nil for a text that is no such URL.
+    package var endpoint: RequestHead? {
+        var text = url
+        var isShort = false
+        for (short, scheme) in [("otlp://", "http://"), ("otlps://", "https://")] where text.hasPrefix(short) {
+            (text, isShort) = (scheme + text.dropFirst(short.count), true)
+        }
+        guard var head = try? RequestHead(url: text) else { return nil }
+        if isShort {
+            guard head.target == "/" else { return nil }
+            // The default port of OTLP over HTTP.
+            if !text.dropFirst(8).contains(":") { head.origin.port = 4318 }
+        }
+        if head.target == "/" { head.target = "/v1/traces" }
+        head.method = .post
+        return head
     }
 }
