@@ -1,4 +1,4 @@
-// One message to an operator: what has happened, its cause, and the next command (docs/guide/operating.md#alarms).
+// Messages to an operator: what they are about, who gets them, and how often (docs/guide/operating.md#alarms).
 
 /// A notice, of one event or of several of the same kind and upstream.
 package struct Notice: Hashable, Sendable {
@@ -77,5 +77,204 @@ package struct Notice: Hashable, Sendable {
                 "operations": .array(operations.map { .string($0) }),
             ],
         ]
+    }
+}
+
+/// The reason of a notice, as `notify.on` names it.
+package enum NoticeKind: String, CaseIterable, Sendable, Codable {
+    case dead, conflicted, uncertain, parked
+    /// A route pauses, because its writes are refused one like the other.
+    case massRefusal = "mass_refusal"
+    /// A write has waited for longer than `notify.oldest_pending`.
+    case oldestPending = "oldest_pending"
+    /// The state directory holds more than `notify.storage`, or a disk is full.
+    case storage
+    /// An upstream has not answered for longer than `notify.away`.
+    case away
+
+    /// The kinds without `notify.on`: those that need a person.
+    package static let standard: [NoticeKind] = allCases.filter { $0 != .parked }
+}
+
+/// One entry of `notify` (docs/reference/configuration.md#notify): the events, their limits, and one way to tell.
+package struct NoticeRule: Hashable, Sendable {
+    package var on = NoticeKind.standard
+    /// The age of the oldest waiting write from which `oldest_pending` applies.
+    package var oldestPending = TimeSpan.minutes(10)
+    /// The share of `storage.data_limit` in percent from which `storage` applies.
+    package var storagePercent = 90
+    /// The time without an answer from which `away` applies.
+    package var away = TimeSpan.minutes(5)
+    /// The period in which further events of one kind and upstream are counted instead of told.
+    package var every = TimeSpan.minutes(1)
+    /// The program and its arguments; empty: none.
+    package var command: [String] = []
+    package var webhook: WebhookSettings?
+    /// True to show a notification on the desktop.
+    package var desktop = false
+
+    package init() {}
+
+    /// The number of ways to tell; a valid rule has one.
+    package var wayCount: Int { (command.isEmpty ? 0 : 1) + (webhook == nil ? 0 : 1) + (desktop ? 1 : 0) }
+
+    /// What it tells, for messages: the webhook's URL without its query, the program, or `desktop`.
+    package var target: String {
+        if let webhook { return String(webhook.url.prefix { $0 != "?" }) }
+        return desktop ? "desktop" : command.first ?? ""
+    }
+}
+
+/// The receiver of a webhook.
+package struct WebhookSettings: Hashable, Sendable {
+    package var url: String
+    /// The file with the signing secret.
+    package var secretFile: String
+
+    package init(url: String, secretFile: String) {
+        self.url = url
+        self.secretFile = secretFile
+    }
+}
+
+/// Where the ends of writes may be posted (`Rockpool-Callback`).
+package struct CallbackSettings: Hashable, Sendable {
+    /// Origins that a client may name; empty: none.
+    package var origins: [OriginAddress] = []
+    /// The file with the signing secret.
+    package var secretFile: String?
+
+    package init() {}
+}
+
+/// Decides which notices are sent now, and which are counted until the end of a period.
+package struct NoticeGate: Sendable {
+    private struct Key: Hashable {
+        var kind: NoticeKind?
+        var upstream: String?
+    }
+
+    private struct Window {
+        var end: Timestamp
+        var held: Notice?
+    }
+
+    private let every: TimeSpan
+    private var windows: [Key: Window] = [:]
+
+    /// - Parameter every: the period.
+    package init(every: TimeSpan) { self.every = every }
+
+    /// Returns the notice if it may be sent now; otherwise holds it.
+    package mutating func admit(_ notice: Notice, now: Timestamp) -> Notice? {
+        let key = Key(kind: notice.kind, upstream: notice.upstream)
+        guard var window = windows[key], now < window.end else {
+            windows[key] = Window(end: now + every)
+            return notice
+        }
+        if window.held == nil { window.held = notice } else { window.held?.fold(notice) }
+        windows[key] = window
+        return nil
+    }
+
+    /// Returns the held notices whose period is over. Each begins another period.
+    package mutating func due(now: Timestamp) -> [Notice] {
+        var notices: [Notice] = []
+        for (key, window) in windows where now >= window.end {
+            guard let held = window.held else {
+                windows[key] = nil
+                continue
+            }
+            notices.append(held)
+            windows[key] = Window(end: now + every)
+        }
+        return notices
+    }
+
+    /// The first line of the outbox's log that a held notice rests on; nil without one.
+    package var firstHeldLine: Int64? { windows.values.compactMap { $0.held?.line }.min() }
+}
+
+/// One measurement of a running server.
+package struct NoticeReadings: Sendable {
+    /// The oldest waiting write; nil without one.
+    package var oldest: (id: String, upstream: String, age: TimeSpan, error: String?)?
+    package var dataBytes: Int64 = 0
+    package var dataLimitBytes: Int64 = 0
+    /// The faults of stores that refuse writes, in words.
+    package var faults: [String] = []
+    /// Upstreams without an answer, with the time since then.
+    package var absent: [(upstream: String, time: TimeSpan, error: String?)] = []
+
+    /// Routes that pause after mass refusals.
+    package var pausedRoutes: [(upstream: String, pause: RoutePause)] = []
+
+    package init() {}
+
+    /// Returns a notice for each limit of `rule` that is exceeded.
+    package func notices(for rule: NoticeRule) -> [Notice] {
+        var notices: [Notice] = []
+        if rule.on.contains(.oldestPending), let oldest, oldest.age >= rule.oldestPending {
+            var notice = Notice(.oldestPending, upstream: oldest.upstream)
+            notice.operations = [oldest.id]
+            notice.measure = "has waited for \(oldest.age.rounded)"
+            notice.cause = oldest.error
+            notices.append(notice)
+        }
+        if rule.on.contains(.storage) {
+            let percent = dataLimitBytes > 0 ? dataBytes * 100 / dataLimitBytes : 0
+            if let fault = faults.first {
+                var notice = Notice(.storage)
+                notice.measure = fault
+                notices.append(notice)
+            } else if percent >= Int64(rule.storagePercent) {
+                var notice = Notice(.storage)
+                notice.measure = "The state directory holds \(percent)% of storage.data_limit"
+                notices.append(notice)
+            }
+        }
+        if rule.on.contains(.away) {
+            for absence in absent where absence.time >= rule.away {
+                var notice = Notice(.away, upstream: absence.upstream)
+                notice.measure = "has not answered for \(absence.time.rounded)"
+                notice.cause = absence.error
+                notices.append(notice)
+            }
+        }
+        if rule.on.contains(.massRefusal) {
+            for (upstream, pause) in pausedRoutes {
+                var notice = Notice(.massRefusal, upstream: upstream)
+                notice.measure = pause.route
+                notice.cause = "different writes met \(pause.cause)"
+                notices.append(notice)
+            }
+        }
+        return notices
+    }
+}
+
+extension TimeSpan {
+    /// The duration in whole seconds or minutes, for people.
+    fileprivate var rounded: TimeSpan {
+        seconds < 120 ? .seconds(seconds) : .minutes(seconds / 60)
+    }
+}
+
+/// The limits that were exceeded at the last measurement.
+package struct StandingNotices: Sendable {
+    private struct Key: Hashable {
+        var kind: NoticeKind?
+        var upstream: String?
+    }
+
+    private var standing: Set<Key> = []
+
+    package init() {}
+
+    /// Returns the notices of limits that are exceeded now and were not before.
+    package mutating func news(_ notices: [Notice]) -> [Notice] {
+        let keys = notices.map { Key(kind: $0.kind, upstream: $0.upstream) }
+        defer { standing = Set(keys) }
+        return zip(notices, keys).filter { !standing.contains($0.1) }.map(\.0)
     }
 }
