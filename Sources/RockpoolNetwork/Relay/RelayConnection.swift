@@ -1,4 +1,5 @@
 // A connection to an origin that carries one relayed exchange at a time (docs/architecture.md#relays).
+import Glibc
 import NIOCore
 import NIOTLS
 import RockpoolCore
@@ -125,5 +126,89 @@ final class RelayConnection: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         isBroken = true
         context.close(promise: nil)
+    }
+}
+
+/// Finds the data and the end of one response's body (RFC 9112 §6, §7).
+struct RelayBody {
+    private enum Framing {
+        case length(left: Int64)
+        case chunked(ChunkReader)
+        case untilClose
+    }
+
+    private var framing: Framing
+    /// True if the body ends with the connection.
+    let endsWithConnection: Bool
+
+    /// - Parameter length: nil for a body that is chunked or ends with the connection.
+    init(length: Int64?, isChunked: Bool) {
+        framing = isChunked ? .chunked(ChunkReader()) : length.map { .length(left: $0) } ?? .untilClose
+        endsWithConnection = !isChunked && length == nil
+    }
+
+    var isChunked: Bool { if case .chunked = framing { true } else { false } }
+
+    var isEnded: Bool {
+        switch framing {
+        case .length(let left): left == 0
+        case .chunked(let reader): reader.isEnded
+        case .untilClose: false
+        }
+    }
+
+    /// Takes the bytes of the body from the front of `bytes`, and returns the data in them. What follows the body stays.
+    ///
+    /// Throws `Refusal` for an invalid chunked coding.
+    mutating func read(_ bytes: inout ByteBuffer) throws(Refusal) -> ByteBuffer {
+        switch framing {
+        case .length(let left):
+            let count = Int(min(left, Int64(bytes.readableBytes)))
+            framing = .length(left: left - Int64(count))
+            return bytes.readSlice(length: count) ?? ByteBuffer()
+        case .untilClose:
+            defer { bytes.clear() }
+            return bytes
+        case .chunked(var reader):
+            var data = ByteBuffer()
+            let source = bytes
+            let count = try reader.read(source.readableBytesUInt8Span) { range in
+                guard let part = source.getSlice(at: source.readerIndex + range.lowerBound, length: range.count) else { return }
+                data.writeImmutableBuffer(part)
+            }
+            framing = .chunked(reader)
+            bytes.moveReaderIndex(forwardBy: count)
+            return data
+        }
+    }
+}
+
+/// Counts the bytes that are read, before any TLS, and compares them with those that the kernel has received. On the event loop only.
+final class UnreadBytes: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    /// The beginning of Linux's `struct tcp_info` in words: `tcpi_bytes_received` is the last one here.
+    private struct Info {
+        var words = InlineArray<17, UInt64>(repeating: 0)
+    }
+
+    private var count: UInt64 = 0
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        count += UInt64(unwrapInboundIn(data).readableBytes)
+        context.fireChannelRead(data)
+    }
+
+    /// True if all bytes were read and the other side has not ended the connection: its end counts as a byte. A kernel that does not count says
+    /// nothing.
+    func areNone(on channel: any Channel) -> Bool {
+        guard let options = channel as? any SocketOptionProvider else { return true }
+        var received: UInt64?
+        let info: EventLoopFuture<Info> = options.unsafeGetSocketOption(
+            level: SocketOptionLevel(IPPROTO_TCP), name: SocketOptionName(TCP_INFO))
+        // On its loop, the future has its value already.
+        info.assumeIsolated().whenSuccess { received = $0.words[16] }
+        return received.map { $0 == 0 || $0 == count } ?? true
     }
 }
