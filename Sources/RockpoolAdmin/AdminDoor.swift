@@ -1,5 +1,5 @@
-// The two listeners of an administrative API, a TCP port and a Unix socket: they filter clients, limit the number of connections, and accept
-// none while descriptors are scarce (docs/security-model.md#connections).
+// The two listeners of an administrative API, a TCP port and a Unix socket: they filter clients, limit the number of connections, and
+// accept none while descriptors are scarce (docs/security-model.md#connections).
 import Glibc
 import Hummingbird
 import HummingbirdCore

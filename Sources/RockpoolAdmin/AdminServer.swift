@@ -1,5 +1,6 @@
 // The admin API's two listeners: a loopback TCP port for browsers and scripts, a Unix socket for the command line
 // (docs/reference/admin-api.md#access).
+import Glibc
 import Hummingbird
 package import Logging
 import NIOCore
@@ -154,4 +155,46 @@ extension StatsDocument {
             cache: engine.cache, data: engine.data, statistics: engine.statistics, measures: engine.notifier.measures,
             tunnels: engine.tunnels, active: engine.active, now: engine.now, startedAt: startedAt)
     }
+}
+
+/// The Unix socket alone, for a command that works on the stores of a stopped server.
+extension AdminServer {
+    /// Serves on the socket while `body` runs, then removes it. Throws the error of `body`, or the reason why the socket cannot be made.
+    package func servingSocket<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        let door = door
+        try door.checkSocketPath()
+        unsafe unlink(socketPath)
+        let (path, (opened, open)) = (socketPath, AsyncStream.makeStream(of: Void.self))
+        let socket = door.application(for: router(), at: .unixDomainSocket(path: path)) { _ in
+            unsafe chmod(path, 0o600)
+            open.yield()
+        }
+        defer { unsafe unlink(path) }
+        let server = Task {
+            // Ends the wait below if the socket cannot be opened.
+            defer { open.finish() }
+            try await socket.run()
+        }
+        var iterator = opened.makeAsyncIterator()
+        guard await iterator.next() != nil else {
+            try await server.value
+            throw AdminFailure("cannot listen on \(path)")
+        }
+        do {
+            let value = try await body()
+            server.cancel()
+            _ = await server.result
+            return value
+        } catch {
+            server.cancel()
+            _ = await server.result
+            throw error
+        }
+    }
+}
+
+/// The reason why the admin API cannot be served.
+package struct AdminFailure: Error, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
 }

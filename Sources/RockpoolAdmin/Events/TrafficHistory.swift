@@ -1,6 +1,9 @@
-// The last hour of traffic in steps of ten seconds, so that a newly opened dashboard has data to draw.
+// The last hour of traffic and the last day of storage, so that a newly opened dashboard has data to draw
+// (docs/reference/admin-api.md#storage).
 import RockpoolCore
 import RockpoolEngine
+import RockpoolStore
+import Synchronization
 
 /// The counters, sampled step by step.
 struct TrafficHistory: Sendable {
@@ -89,4 +92,46 @@ struct TrafficHistory: Sendable {
     }
 
     private static func optional(_ value: Double?) -> JSONValue { value.map { .real($0) } ?? .null }
+}
+
+/// One sample a minute, kept in memory.
+final class StorageHistory: Sendable {
+    /// The number of samples kept: one day.
+    static let limit = 1440
+    private static let step = Duration.seconds(60)
+
+    private let samples = Mutex<[JSONValue]>([])
+    private let cache: CacheStore
+    private let data: DataStore
+    private let now: @Sendable () -> Timestamp
+
+    init(cache: CacheStore, data: DataStore, now: @escaping @Sendable () -> Timestamp) {
+        (self.cache, self.data, self.now) = (cache, data, now)
+    }
+
+    /// The samples, the newest last.
+    var list: [JSONValue] { samples.withLock(\.self) }
+
+    /// Takes samples until the task is cancelled.
+    func run() async {
+        while !Task.isCancelled {
+            await take()
+            try? await Task.sleep(for: Self.step)
+        }
+    }
+
+    /// Takes one sample; none while the cache cannot be read.
+    func take() async {
+        guard let usage = try? await cache.usage() else { return }
+        let data = data.usage()
+        let sample: JSONValue = [
+            "at": .time(now()), "cacheBytes": .integer(usage.usedBytes), "cacheLimitBytes": .integer(usage.limitBytes),
+            "dataBytes": .integer(data.usedBytes), "dataLimitBytes": .integer(data.limitBytes),
+            "freeDiskBytes": .integer(usage.freeDiskBytes),
+        ]
+        samples.withLock { samples in
+            if samples.count == Self.limit { samples.removeFirst() }
+            samples.append(sample)
+        }
+    }
 }

@@ -1,4 +1,5 @@
 // `/metrics`: the counters for Prometheus, in base units; every label is from a closed or configured set (docs/reference/metrics.md).
+import Glibc
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -168,4 +169,145 @@ struct MetricsRoute {
             values: machines.map { ($0, $1?.isReachable == false ? 0 : 1) })
         UpstreamMetrics(names: machines.map(\.0), statistics: statistics, measures: measures).add(to: &metrics)
     }
+}
+
+/// The figures of each upstream since the start (docs/reference/metrics.md#upstreams).
+struct UpstreamMetrics {
+    /// The names of upstreams, a configured set.
+    let names: [String]
+    let statistics: Statistics
+    let measures: OutboxMeasures
+
+    func add(to metrics: inout MetricsText) {
+        let traffic = names.map { ($0, statistics.traffic[$0]) }
+        metrics.add(
+            "rockpool_upstream_requests_total", kind: .counter, help: "Requests sent to the upstream.", by: "upstream",
+            values: traffic.map { ($0, $1.requests) })
+        metrics.add(
+            "rockpool_upstream_sent_bytes_total", kind: .counter, help: "Bytes of requests sent to the upstream.", by: "upstream",
+            values: traffic.map { ($0, $1.sentBytes) })
+        metrics.add(
+            "rockpool_upstream_received_bytes_total", kind: .counter, help: "Bytes of the upstream's responses.", by: "upstream",
+            values: traffic.map { ($0, $1.receivedBytes) })
+        metrics.add(
+            "rockpool_upstream_saved_bytes_total", kind: .counter, help: "Bytes of bodies that came from the cache instead.",
+            by: "upstream", values: traffic.map { ($0, $1.savedBytes) })
+        metrics.add(
+            "rockpool_outbox_running", kind: .gauge, help: "Operations that count against the limit of concurrent ones.", by: "upstream",
+            values: names.map { ($0, measures.running(at: $0)) })
+        let figures = names.map { ($0, measures[$0]) }
+        metrics.add(
+            "rockpool_outbox_entered_total", kind: .counter, help: "How often an operation entered a state, by upstream.",
+            samples: figures.flatMap { name, figures -> [(MetricsText.Labels, Int)] in
+                OperationState.allCases.map { (["upstream": name, "state": $0.rawValue], figures.entered[$0, default: 0]) }
+            })
+        metrics.add(
+            "rockpool_outbox_attempts", help: "Attempts of delivered operations.", by: "upstream",
+            histograms: figures.map { ($0, $1.attempts) })
+        metrics.add(
+            "rockpool_outbox_wait_seconds", help: "Time from the acceptance of a delivered operation to its first sending.",
+            by: "upstream", histograms: figures.map { ($0, $1.wait) })
+        metrics.add(
+            "rockpool_outbox_delivery_seconds", help: "Time from the acceptance of a delivered operation to its delivery.",
+            by: "upstream", histograms: figures.map { ($0, $1.total) })
+        metrics.add(
+            "rockpool_outbox_sync_seconds", help: "Time from the first sending of a delivered operation to its delivery.",
+            by: "upstream", histograms: figures.map { ($0, $1.sending) })
+    }
+}
+
+/// How this node stands among others (docs/reference/metrics.md#fleet).
+struct FleetMetrics {
+    /// Nil without a fleet.
+    let fleet: FleetStanding?
+    /// The number of operations that this node has claimed.
+    let claimed: Int
+    let parents: SiteParents
+
+    func add(to metrics: inout MetricsText) {
+        if let fleet { add(fleet, to: &metrics) }
+        let states = parents.states
+        guard !states.isEmpty else { return }
+        metrics.add(
+            "rockpool_fleet_parent_up", kind: .gauge, help: "1 while reads go to this gateway of the site.", by: "parent",
+            values: states.map { ($0.node, $0.isUp ? 1 : 0) })
+        metrics.add(
+            "rockpool_fleet_parent_answers_total", kind: .counter, help: "Responses of other gateways in place of origins.",
+            value: parents.taken)
+    }
+
+    private func add(_ fleet: FleetStanding, to metrics: inout MetricsText) {
+        metrics.add(
+            "rockpool_fleet_database_up", kind: .gauge, help: "1 while this node uses the shared database.",
+            value: fleet.absence == nil ? 1 : 0)
+        if let age = fleet.leaseAge {
+            metrics.add(
+                "rockpool_fleet_lease_age_seconds", kind: .gauge, help: "Time since the last renewal of this node's lease.",
+                value: age / .seconds(1))
+        }
+        metrics.add(
+            "rockpool_fleet_feed_age_seconds", kind: .gauge, help: "Time since this node knew every change of the others.",
+            value: fleet.feedAge / .seconds(1))
+        metrics.add("rockpool_fleet_claimed", kind: .gauge, help: "Operations that this node has in flight.", value: claimed)
+        metrics.add("rockpool_fleet_held", kind: .gauge, help: "Writes that this node keeps until the database is back.", value: fleet.held)
+        metrics.add(
+            "rockpool_fleet_behind", kind: .gauge, help: "Changes of others that this node did not have when it looked last.",
+            value: Int(fleet.behind))
+        metrics.add(
+            "rockpool_fleet_transactions_total", kind: .counter, help: "How often this node had the lock of the fleet.",
+            value: fleet.transactions)
+        metrics.add(
+            "rockpool_fleet_lock_wait_seconds_total", kind: .counter, help: "Time until this node had the lock of the fleet.",
+            value: fleet.lockWait / .seconds(1))
+        metrics.add("rockpool_fleet_nodes", kind: .gauge, help: "Nodes that hold their lease.", value: fleet.nodes)
+        metrics.add("rockpool_fleet_fenced_total", kind: .counter, help: "How often others took over from this node.", value: fleet.fenced)
+    }
+}
+
+/// Reads the figures from the system (docs/reference/metrics.md#process). What cannot be read is left out.
+enum ProcessFigures {
+    static func add(to metrics: inout MetricsText, startedAt: Timestamp) {
+        var usage = rusage()
+        if unsafe getrusage(RUSAGE_SELF.rawValue, &usage) == 0 {
+            metrics.add(
+                "process_cpu_seconds_total", kind: .counter, help: "Time of the processor in user and system mode.",
+                value: usage.ru_utime.seconds + usage.ru_stime.seconds)
+        }
+        metrics.add(
+            "process_start_time_seconds", kind: .gauge, help: "When the server started.",
+            value: Double(startedAt.milliseconds) / 1000)
+        let pages = words(of: "/proc/self/statm").compactMap { Int64($0) }
+        if pages.count > 1 {
+            let size = Int64(sysconf(Int32(_SC_PAGESIZE)))
+            metrics.add("process_virtual_memory_bytes", kind: .gauge, help: "Size of the address space.", value: pages[0] * size)
+            metrics.add("process_resident_memory_bytes", kind: .gauge, help: "Memory in use.", value: pages[1] * size)
+        }
+        if let open = openDescriptors { metrics.add("process_open_fds", kind: .gauge, help: "Open file descriptors.", value: open) }
+        var limit = rlimit()
+        if unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            metrics.add("process_max_fds", kind: .gauge, help: "Limit of open file descriptors.", value: UInt64(limit.rlim_cur))
+        }
+    }
+
+    /// The number of entries of `/proc/self/fd`, without the one that reads it.
+    private static var openDescriptors: Int? {
+        guard let directory = unsafe opendir("/proc/self/fd") else { return nil }
+        defer { unsafe closedir(directory) }
+        var count = 0
+        while unsafe readdir(directory) != nil { count += 1 }
+        return max(0, count - 3)
+    }
+
+    private static func words(of path: String) -> [Substring] {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+    }
+}
+
+extension timeval {
+    fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1_000_000 }
 }

@@ -1,4 +1,6 @@
 // One connection to the admin API: its client's time limits, and when it may be closed for another (docs/security-model.md#slow-clients).
+import HummingbirdCore
+import Logging
 import NIOCore
 import NIOHTTP1
 import RockpoolCore
@@ -137,5 +139,102 @@ final class AdminConnection: ChannelDuplexHandler, DeadlineTimerOwner {
         let head = HTTPResponseHead(version: .http1_1, status: .requestTimeout, headers: ["Connection": "close", "Content-Length": "0"])
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
+    }
+}
+
+/// Counts the requests read and the responses written.
+struct AdminProgress {
+    /// Requests that have begun, until the socket has taken the last byte of the response.
+    private var unanswered = 0
+    /// Of those, the requests with a response that was written completely but not yet taken by the socket.
+    private var unsent = 0
+    private var isReadingRequest = false
+    /// True if the last read yielded at least one part of a request.
+    private var madeParts = false
+    /// True if the decoder holds bytes that do not form a part yet.
+    private var holdsPiece = false
+
+    /// True if no request is in progress: the connection may be closed.
+    var isIdle: Bool { unanswered == 0 }
+
+    /// Records the head of a request.
+    mutating func readHead() {
+        unanswered += 1
+        (isReadingRequest, madeParts, holdsPiece) = (true, true, false)
+    }
+
+    /// Records a piece of the request's body.
+    mutating func readBody() { madeParts = true }
+
+    /// Records the end of the request.
+    mutating func readEnd() { (isReadingRequest, madeParts) = (false, true) }
+
+    /// Records that all bytes of the socket were read. Bytes that yielded no part are the beginning of a head.
+    mutating func readAll() {
+        if !madeParts, !isReadingRequest { holdsPiece = true }
+        madeParts = false
+    }
+
+    /// Records that the end of a response was written.
+    mutating func wroteEnd() { unsent += 1 }
+
+    /// Records that the socket has taken the response. A response to unparsable bytes is also counted here, although no request was.
+    mutating func sentEnd() {
+        unsent -= 1
+        unanswered = max(0, unanswered - 1)
+    }
+
+    /// The connection's current phase, which selects its time limit.
+    /// - Parameters:
+    /// - isWritable: true if the client takes the bytes that are written.
+    /// - boundsBodies: true if a body must arrive at a minimum rate.
+    func phase(isWritable: Bool, boundsBodies: Bool) -> ConnectionDeadline.Phase {
+        if unsent > 0 || !isWritable { return .writing }
+        if isReadingRequest, boundsBodies { return .body }
+        if isReadingRequest || unanswered > 0 { return .answering }
+        return holdsPiece ? .head : .idle
+    }
+}
+
+/// Sets up the accepted connections of one listener of the admin API (docs/security-model.md#clients-that-may-connect,
+/// docs/security-model.md#slow-clients).
+struct AdminChannel: ServerChildChannel {
+    typealias Value = HTTP1Channel.Value
+
+    let http: HTTP1Channel
+    let connections: OpenConnections
+    let timeouts: ClientTimeouts
+    /// The networks whose clients may connect; clients on this machine may always.
+    let allowed: [CIDR]
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        guard channel.isOwnersSocket || channel.clientAddress.map(allowed.admits) == true, let open = connections.admit(channel) else {
+            channel.close(promise: nil)
+            return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
+        }
+        let (timeouts, rate) = (timeouts, ClientLimits().bodyRate)
+        let ready = http.setup(channel: channel, logger: logger).flatMapThrowing { value -> Value in
+            let pipeline = channel.pipeline.syncOperations
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            let connection = AdminConnection(
+                open: open, timeouts: timeouts, bodyRate: rate, boundsBodies: !channel.isOwnersSocket)
+            try pipeline.addHandler(connection, position: .after(decoder))
+            return value
+        }
+        // The framework does not close a channel after its setup failed.
+        ready.whenFailure { _ in channel.close(promise: nil) }
+        return ready
+    }
+
+    func handle(value: Value, logger: Logger) async { await http.handle(value: value, logger: logger) }
+}
+
+extension Channel {
+    /// The address of the client; nil on a Unix socket.
+    var clientAddress: IPAddress? { remoteAddress?.ipAddress.flatMap { IPAddress($0) } }
+
+    /// True if the connection came through the Unix socket in the state directory, which only the owner can open (mode 0600).
+    var isOwnersSocket: Bool {
+        if case .unixDomainSocket = localAddress { true } else { false }
     }
 }

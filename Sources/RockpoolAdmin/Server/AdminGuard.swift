@@ -1,6 +1,7 @@
 // Access control of the admin API: no foreign Host, no foreign Origin, no change without the token (docs/security-model.md#admin-callers).
 import HTTPTypes
 import Hummingbird
+import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
@@ -88,5 +89,22 @@ extension Response {
             .unauthorized, detail: "\(callers) need Authorization: Bearer with the token in <state_dir>/admin-token")
         refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
         return refusal
+    }
+}
+
+/// The context of an admin request: its connection, and the way it came.
+struct AdminContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// True if the request came through the owner's socket, where no token is needed.
+    let isThroughSocket: Bool
+    /// True if the client runs on this machine.
+    let isLocal: Bool
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = .init(source: source)
+        channel = source.channel
+        isLocal = channel.clientAddress?.meansLoopback ?? true
+        isThroughSocket = channel.isOwnersSocket
     }
 }

@@ -1,6 +1,7 @@
 // A strict parser for the query of an admin call: a misspelt parameter or an unencoded URL fails instead of changing the meaning.
 import Hummingbird
 import RockpoolCore
+import RockpoolStore
 
 /// Names and values in their order, percent-decoded; `+` is not decoded to a space.
 struct AdminQuery {
@@ -78,5 +79,47 @@ struct AdminQuery {
         case "true", "1", "": true
         default: throw .badRequest("\(name) is true or false")
         }
+    }
+}
+
+/// `limit`, `offset` and `count` of a list (docs/reference/admin-api.md#lists).
+struct PagePlace {
+    static let names: Set<String> = ["limit", "cursor", "offset", "count"]
+    /// The most items of one page.
+    private static let most: Int64 = 1000
+    /// The largest offset: a list is read up to it.
+    private static let furthest: Int64 = 10_000_000
+
+    let limit: Int
+    /// The number of items before the page.
+    let offset: Int
+    /// True if the answer names the number of items of all pages.
+    let isCounted: Bool
+
+    /// Throws a 400 for a number out of bounds, and for an offset with a cursor.
+    init(_ query: AdminQuery) throws(Refusal) {
+        limit = Int(try query.number(named: "limit", in: 1...Self.most, default: 100))
+        offset = Int(try query.number(named: "offset", in: 0...Self.furthest, default: 0))
+        isCounted = try query.flag(named: "count")
+        if offset > 0, try query.one(named: "cursor") != nil { throw .badRequest("offset and cursor exclude each other") }
+    }
+}
+
+/// The id in a path of the admin API (docs/reference/admin-api.md#ids).
+enum NamedID {
+    /// The least characters of a part: shorter ones are typing errors more often than names.
+    private static let shortest = 4
+    /// The most ids that the answer to an ambiguous part lists.
+    private static let listed = 5
+
+    /// Returns the id that `name` stands for: a whole id, or the beginning or end of exactly one.
+    /// - Returns: `name` itself if nothing matches it; nil for nil.
+    /// - Throws: 409 with the ids if several match; `DataStoreError`.
+    static func whole(_ name: String?, of kind: DataStore.IdentifiedKind, in data: DataStore) async throws -> String? {
+        guard let name, name.utf8.count >= shortest, name.utf8.count < 36 else { return name }
+        let found = try await data.ids(kind, matching: name.lowercased(), limit: listed + 1)
+        guard found.count > 1 else { return found.first ?? name }
+        let shown = found.prefix(listed).joined(separator: ", ") + (found.count > listed ? ", …" : "")
+        throw Refusal.conflict("\(name) is a part of several ids; the beginning of an id is its time, so name its end: \(shown)")
     }
 }

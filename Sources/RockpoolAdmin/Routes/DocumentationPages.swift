@@ -1,5 +1,9 @@
 // The documentation that was installed with the program, or lies in its checkout (docs/reference/cli.md#docs).
 import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolCore
 
 /// The pages of a folder, all of them Markdown.
 package struct DocumentationPages: Sendable {
@@ -50,5 +54,35 @@ package struct DocumentationPages: Sendable {
         }
         guard isPlain, parts.count <= 2 else { return nil }
         return FileManager.default.contents(atPath: "\(directory)/\(name).md").map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// `/v1/docs`: the documentation, where nothing else can be reached (docs/reference/admin-api.md#docs).
+struct DocumentationRoutes {
+    /// Nil where none was installed.
+    let pages: DocumentationPages?
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/v1/docs") { _, _ in list() }
+        router.get("/v1/docs/:name") { _, context in page(context.parameters.get("name") ?? "") }
+        router.get("/v1/docs/:name/:page") { _, context in
+            page((context.parameters.get("name") ?? "") + "/" + (context.parameters.get("page") ?? ""))
+        }
+    }
+
+    private func list() -> Response {
+        .json([
+            "items": .array((pages?.pages ?? []).map { ["name": .string($0.name), "title": .string($0.title)] }), "next": .null,
+        ])
+    }
+
+    private func page(_ name: String) -> Response {
+        guard let text = pages?.text(of: name) else {
+            return .problem(
+                .notFound, detail: pages == nil ? "no documentation is installed with this program" : "there is no page \(name)")
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "text/markdown; charset=utf-8", .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 }
