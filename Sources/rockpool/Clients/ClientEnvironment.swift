@@ -1,4 +1,6 @@
 // The environment variables that send clients through the proxy and make them trust it (docs/reference/cli.md#env `rockpool env`).
+import ArgumentParser
+import Foundation
 import RockpoolCore
 
 /// The values from which a client's environment is made.
@@ -120,4 +122,82 @@ struct ClientEnvironment: Hashable {
             !ours.contains { option.hasPrefix("-D\($0)=") || option.hasPrefix("'-D\($0)=") }
         }
     }
+}
+
+/// `rockpool env --unset`: takes back what `rockpool env` has set (docs/reference/cli.md#env).
+extension ClientEnvironment {
+    /// What becomes of each variable: a value that the user had before, or nil where it is removed.
+    ///
+    /// - Parameters:
+    ///   - environment: The present variables.
+    ///   - trust: Knows the files that ours were made from.
+    ///   - direct: The hosts of `proxy.no_proxy`.
+    static func undone(_ environment: [String: String], _ trust: TrustFiles, direct: [String]) -> [(name: String, value: String?)] {
+        names.map { name in (name, environment[name].flatMap { before(name, value: $0, trust: trust, direct: direct) }) }
+    }
+
+    private static func before(_ name: String, value: String, trust: TrustFiles, direct: [String]) -> String? {
+        let rest: String?
+        switch name {
+        case "no_proxy", "NO_PROXY": rest = hosts(in: value).filter { !direct.contains($0) }.joined(separator: ",")
+        case "NODE_OPTIONS": rest = value.replacing(NodeAgent.option(trust.nodeAgentPath), with: "").trimmingCharacters(in: .whitespaces)
+        case "PHP_INI_SCAN_DIR": rest = withoutPHP(trust.phpDirectory, in: value)
+        case "JAVA_TOOL_OPTIONS": rest = withoutOurs(value).joined(separator: " ")
+        case "SSL_CERT_FILE": rest = trust.chosen(by: name).flatMap { trust.systemBundles.contains($0) ? nil : $0 }
+        case "WGETRC", "APT_CONFIG":
+            rest = trust.chosen(by: name).flatMap { $0 == trust.usualWgetrc ? nil : $0 }
+        default: rest = nil
+        }
+        return rest?.isEmpty == false ? rest : nil
+    }
+}
+
+/// The supported shells.
+enum Shell: String, CaseIterable, ExpressibleByArgument {
+    case bash, zsh, sh, fish, powershell
+
+    /// The shell named in `SHELL`, else `sh`.
+    init(environment: [String: String]) {
+        let name = environment["SHELL"]?.split(separator: "/").last.map(String.init) ?? ""
+        self = Shell(rawValue: name) ?? .sh
+    }
+
+    /// A line that removes a variable.
+    func unset(_ name: String) -> String {
+        switch self {
+        case .bash, .zsh, .sh: "unset \(name)"
+        case .fish: "set -e \(name)"
+        case .powershell: "Remove-Item Env:\(name) -ErrorAction SilentlyContinue"
+        }
+    }
+
+    /// A line that sets and exports a variable.
+    func export(_ name: String, as value: String) -> String {
+        switch self {
+        case .bash, .zsh, .sh: "export \(name)=\(ShellWord.quote(value))"
+        case .fish: "set -gx \(name) '\(value.escaping(["\\": "\\\\", "'": "\\'"]))'"
+        case .powershell: "$env:\(name) = '\(value.escaping(["'": "''"]))'"
+        }
+    }
+}
+
+/// A proxy of the environment by which other programs of this machine reach an origin (docs/guide/https.md#parent-proxies).
+struct EnvironmentProxy: Hashable {
+    /// Its URL without a credential.
+    let url: String
+
+    /// Nil without one, and for a proxy on this machine, which is most likely Rockpool itself.
+    init?(for origin: OriginAddress, in environment: [String: String]) {
+        let names = origin.scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        guard let value = (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap({ environment[$0] }).first(where: { !$0.isEmpty }),
+            var parts = URLComponents(string: value.contains("://") ? value : "http://\(value)"), let host = parts.host,
+            !OriginAddress.isLoopback(host)
+        else { return nil }
+        (parts.user, parts.password) = (nil, nil)
+        guard let url = parts.string else { return nil }
+        self.url = url
+    }
+
+    /// What to do where an upstream cannot be reached.
+    var advice: String { "the environment names the proxy \(url): if it is the way out, give it to the upstream: via: { url: \"\(url)\" }" }
 }

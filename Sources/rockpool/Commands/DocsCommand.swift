@@ -1,6 +1,9 @@
 // `rockpool docs`: the documentation that came with the program (docs/reference/cli.md#docs).
 import ArgumentParser
+import CCurl
+import Foundation
 import RockpoolAdmin
+import RockpoolStore
 
 struct DocsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -28,5 +31,42 @@ struct DocsCommand: ParsableCommand {
             let text = pages.text(of: found.name)
         else { throw CommandFailure(.failed, "there is no page \(page); rockpool docs lists them".inOneLine) }
         Display.output.write(text)
+    }
+}
+
+/// The documentation that came with the running program.
+extension DocumentationPages {
+    /// Nil if none is installed beside the program.
+    static var installed: Self? {
+        let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return Self(besides: program ?? CommandLine.arguments[0])
+    }
+}
+
+/// `rockpool version`: the version of the program and of what it stores (docs/reference/cli.md#version).
+struct VersionCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "version", abstract: "Print the version; with --json also those of the databases and of libcurl.",
+        discussion: .examples(
+            "rockpool version --json"))
+    @Flag(name: .long, help: "One JSON object.") var json = false
+
+    func run() throws {
+        guard json else { return Display.output.print("rockpool \(Version.number)") }
+        #if arch(x86_64)
+        let machine = "x86_64"
+        #elseif arch(arm64)
+        let machine = "arm64"
+        #else
+        let machine = "other"
+        #endif
+        let document = ConfigDocument.map([
+            .init("version", .text(Version.number)),
+            .init("dataSchema", .int(StoreSchemas.data)),
+            .init("cacheSchema", .int(StoreSchemas.cache)),
+            .init("libcurl", .text(String(cString: curl_version()))),
+            .init("machine", .text(machine)),
+        ])
+        Display.output.print(document.json())
     }
 }

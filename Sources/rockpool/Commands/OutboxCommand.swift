@@ -198,3 +198,187 @@ extension String {
         "/v1/operations/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }
 }
+
+/// `rockpool outbox summary`: who fills the outbox (docs/reference/cli.md#outbox-summary).
+extension OutboxCommand {
+    struct Summary: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show who fills the outbox: writes by upstream, client, method, path and state, the most bytes first.",
+            discussion: .examples(
+                "rockpool outbox summary", "rockpool outbox summary --state all --format json",
+                after: """
+                    Ids within paths are shown as *. Without --state it counts what waits and what failed. PROGRAM is the User-Agent of one \
+                    of them. CLIENT is the identity made from a credential, as in rockpool identities ls; – is without one.
+                    """))
+        @OptionGroup var selection: OutboxSelection
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let call = AdminCall.get("/v1/operations", query: selection.query)
+            let reply = try await options.common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) {
+                try await $0.pages(of: call)
+            }
+            let summary = OutboxSummary(of: try reply.decoded(as: OperationListReport.self).items)
+            switch options.format {
+            case .json: Display.output.print(String(decoding: try summary.encoded, as: UTF8.self))
+            case .table: Display.output.print(summary)
+            }
+        }
+    }
+}
+
+/// `--state` and the other options that select operations for a list (docs/reference/cli.md#outbox-ls).
+struct OutboxSelection: ParsableArguments {
+    @Option(name: .long, help: "A state, several separated by commas, or all.", completion: Completions.states) var state: String?
+    @Option(name: .long, help: "Only this lane.") var lane: String?
+    @Option(name: .long, help: "Only writes to this upstream.", completion: Completions.upstreams) var upstream: String?
+    @Option(name: .long, help: "Only writes with this method.") var method: String?
+    @Option(name: .long, help: "Only writes whose path and query contain this text.") var path: String?
+    @Option(name: .long, help: "Only writes that were accepted longer ago, such as 1h.", transform: TimeSpan.argument)
+    var olderThan: TimeSpan?
+
+    func validate() throws { try Self.check(state ?? "all") }
+
+    /// The query of the admin API that selects the same.
+    var query: [String: String] {
+        var query: [String: String] = [:]
+        query["state"] = state
+        query["lane"] = lane
+        query["upstream"] = upstream
+        query["method"] = method
+        query["path"] = path
+        query["olderThanSeconds"] = olderThan.map { String($0.seconds) }
+        return query
+    }
+
+    /// Checks the words of `--state`.
+    static func check(_ states: String) throws {
+        let known = OperationState.allCases.map(\.rawValue) + ["all"]
+        for word in states.split(separator: ",", omittingEmptySubsequences: false) where !known.contains(String(word)) {
+            throw ValidationError("\"\(word)\" is not one of \(known.joined(separator: ", "))")
+        }
+    }
+}
+
+/// `--state`, `--upstream` and `--yes` of the commands that change many operations at once.
+struct OutboxBulk: ParsableArguments {
+    @Option(
+        name: .long, help: "All operations in this state, or in several separated by commas, after a question.",
+        completion: Completions.states) var state: String?
+    @Option(name: .long, help: "With --state: only writes to this upstream.", completion: Completions.upstreams) var upstream: String?
+    @Flag(name: .long, help: "With --state: change them without a question.") var yes = false
+
+    var isUsed: Bool { state != nil }
+
+    func validate() throws {
+        if let state { try OutboxSelection.check(state) }
+        if state == nil, upstream != nil || yes { throw ValidationError("--upstream and --yes need --state") }
+    }
+
+    /// Asks, then makes one call for each selected operation. A refusal is printed, and the others go on.
+    /// - Throws: `CommandFailure` without a yes, or if an operation could not be changed.
+    func run(verb: String, through client: AdminClient, call: (String) -> AdminCall) async throws {
+        var query: [String: String] = [:]
+        query["state"] = state
+        query["upstream"] = upstream
+        let found = try await client.pages(of: .get("/v1/operations", query: query)).decoded(as: OperationListReport.self).items
+        guard !found.isEmpty else { return Display.output.print("no operations") }
+        if !yes {
+            let subject = found.count.counted("operation")
+            for operation in found.prefix(5) { Display.error.print("  \(operation.id)  \(operation.method) \(operation.url)".inOneLine) }
+            if found.count > 5 { Display.error.print("  … and \(found.count - 5) more") }
+            guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {
+                throw CommandFailure(.failed, "nothing has changed; add --yes to \(verb) \(subject)")
+            }
+            Display.error.write("\(verb) \(subject)? [y/N] ")
+            guard ["y", "yes"].contains(readLine()?.lowercased()) else { throw CommandFailure(.failed, "nothing has changed") }
+        }
+        var done = 0
+        for operation in found {
+            do {
+                _ = try await client.send(call(operation.id))
+                done += 1
+            } catch let failure as AdminFailure {
+                Display.error.print("rockpool: \(operation.id): \(failure)".inOneLine)
+            }
+        }
+        Display.output.print("\(verb): \(done) of \(found.count)")
+        if done < found.count { throw CommandFailure(.failed, "\(found.count - done) could not be changed; rockpool outbox ls shows them") }
+    }
+}
+
+/// A complete operation for display: the facts, every attempt, the request and the answer (docs/reference/cli.md#outbox-show).
+struct OperationView {
+    /// The most lines of a body; the rest is left to `--format json`.
+    private static let bodyLines = 40
+
+    let report: OperationReport
+    /// Parsed with our own parser, which keeps the digits of numbers and the order of members.
+    let document: JSONValue
+
+    /// - Parameter reply: the reply of `GET /v1/operations/{id}`.
+    init(_ reply: AdminReply) throws {
+        report = try reply.decoded()
+        do {
+            document = try JSONValue.parse(Array(reply.body), sizeLimit: .max, depthLimit: JSONValue.depthLimit + 3)
+        } catch {
+            throw CommandFailure(.failed, "the server's response cannot be read: \(error)")
+        }
+    }
+
+    /// The request as a block of lines: the request line, the fields, the body.
+    var request: [String] {
+        let size = document["bodyBytes"]?.integer ?? 0
+        let hidden = document["bodyBase64"] != nil || document["body"]?.isNull != false
+        let body = hidden && size > 0 ? ["(\(ForPeople.bytes(size)) that are no text)"] : Self.lines(of: document["body"])
+        return ["REQUEST", "\(report.method) \(report.url)".inOneLine] + Self.fields(document["headers"]) + body
+    }
+
+    /// The final answer of the upstream; empty without one.
+    var answer: [String] {
+        guard let result = document["result"], !result.isNull else { return [] }
+        return ["ANSWER", "\(result["status"]?.integer ?? 0)"] + Self.fields(result["headers"]) + Self.lines(of: result["body"])
+    }
+
+    /// The commands that are allowed now, as one line; nil if there are none.
+    var advice: String? {
+        if let conflict = report.conflict { return "Next: rockpool conflicts show \(conflict)" }
+        let repeating = (report.repeats ?? 0) > 0 ? ["repeat"] : []
+        let allowed = (document["commands"]?.array ?? []).compactMap(\.string) + repeating
+        return allowed.isEmpty ? nil : "Next: rockpool outbox \(allowed.joined(separator: "|")) \(report.id)"
+    }
+
+    /// What the writer had in front of it, as a sentence; nil where that is not known.
+    static func seen(in document: JSONValue) -> String? {
+        guard let seen = document["seen"], let moment = seen["at"]?.string else { return nil }
+        let version = seen["version"]?.string.map { " as \($0)" } ?? ""
+        let source = seen["from"]?.string.map { " from the \($0)" } ?? ""
+        return "Its client had read it\(source)\(version), last at \(moment)."
+    }
+
+    private static func fields(_ fields: JSONValue?) -> [String] {
+        (fields?.object ?? JSONObject()).flatMap { name, value in
+            (value.array ?? [value]).map { "\(name): \($0.string ?? "")".inOneLine }
+        }
+    }
+
+    /// The lines of a body after an empty line.
+    private static func lines(of body: JSONValue?) -> [String] {
+        guard let body, !body.isNull else { return [] }
+        let lines = (body.string ?? body.indented()).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let shown = lines.prefix(bodyLines).map { String($0).inOneLine }
+        return [""] + shown + (lines.count > bodyLines ? ["… \((lines.count - bodyLines).counted("more line")): --format json"] : [])
+    }
+}
+
+extension Display {
+    func print(_ view: OperationView) {
+        print(view.report.tables)
+        if let seen = OperationView.seen(in: view.document) { print("\n" + seen.inOneLine) }
+        for block in [view.request, view.answer] where !block.isEmpty {
+            let heading = hasColour ? Colour.heading.painted(block[0]) : block[0]
+            print("\n" + ([heading] + block.dropFirst().map { $0.isEmpty ? "" : "  " + $0 }).joined(separator: "\n"))
+        }
+        if let advice = view.advice { print("\n" + advice.inOneLine) }
+    }
+}

@@ -1,6 +1,7 @@
 // `rockpool storage-cleanup`: through the running server, or directly on the stores if none runs (docs/storage.md#cleanup).
 import ArgumentParser
 import Foundation
+import Logging
 import RockpoolCore
 import RockpoolStore
 
@@ -104,5 +105,109 @@ extension TimeSpan {
     /// Parses the value of an option. Throws the message for the user.
     static func argument(_ text: String) throws -> TimeSpan {
         do { return try TimeSpan(parsing: text) } catch { throw ValidationError("\(error)") }
+    }
+}
+
+/// The options of `storage-cleanup`.
+struct CleanupRequest: Hashable, Sendable {
+    var aggressive = false
+    var dryRun = false
+    /// Only entries of this category.
+    var category: String?
+    /// Only entries unused for this time.
+    var olderThan: TimeSpan?
+    /// A full VACUUM, regardless of the share of free pages.
+    var vacuum = false
+    /// Offline copies too that are held (`CleanupHold`).
+    var includesHeld = false
+    /// A list of what is removed.
+    var lists = false
+}
+
+extension CleanupRequest {
+    var options: CleanupOptions {
+        CleanupOptions(
+            aggressive: aggressive, dryRun: dryRun, vacuum: vacuum, includesHeld: includesHeld, lists: lists, category: category,
+            olderThan: olderThan)
+    }
+
+    /// The body of `POST /v1/storage/cleanup`.
+    var body: ConfigDocument {
+        var members: [ConfigDocument.Member] = [
+            .init("aggressive", .bool(aggressive)), .init("dryRun", .bool(dryRun)), .init("vacuum", .bool(vacuum)),
+        ]
+        if includesHeld { members.append(.init("includesHeld", .bool(true))) }
+        if lists { members.append(.init("list", .bool(true))) }
+        if let category { members.append(.init("category", .text(category))) }
+        if let olderThan { members.append(.init("olderThanSeconds", .int(Int(clamping: olderThan.seconds)))) }
+        return .map(members)
+    }
+}
+
+/// Cleanup with the server stopped: takes the store's lock and does the server's work (docs/storage.md#cleanup).
+enum OfflineCleanup {
+    /// Cleans the stores of a stopped server and returns the report of docs/storage.md#cleanup as JSON.
+    ///
+    /// Called only if no server answers on the admin socket. A server may start meanwhile: the store's lock decides, and if another process
+    /// holds it, `CommandFailure(.busy, …)` is thrown. A dry run opens nothing for writing: not a byte of either directory changes.
+    static func run(
+        configuration: Configuration, request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
+    ) async throws -> Data {
+        var report =
+            request.dryRun || !hasStore(configuration.storage)
+            ? try await look(configuration: configuration, options: request.options)
+            : try await clean(configuration: configuration, options: request.options, watch: watch)
+        report.dryRun = request.dryRun
+        return try JSONEncoder.stable.encode(report)
+    }
+
+    /// False before the first start: then there is nothing to clean, and no store is created for it.
+    private static func hasStore(_ storage: StorageSettings) -> Bool {
+        let files = ["\(storage.stateDir)/data.sqlite", "\(storage.cacheDir)/cache.sqlite"]
+        return DataStore.lacksDatabase(in: storage.stateDir) || files.contains { FileManager.default.fileExists(atPath: $0) }
+    }
+
+    /// Nobody knows which upstreams a stopped server would reach: by a normal cleanup nothing changes, by an aggressive one nothing is taken
+    /// that may be needed.
+    private static func hold(of configuration: Configuration, _ options: CleanupOptions) -> CleanupHold {
+        CleanupHold(origins: options.aggressive ? configuration.upstreams.map(\.origin.url) : [])
+    }
+
+    private static func look(configuration: Configuration, options: CleanupOptions) async throws -> CleanupReport {
+        let (storage, now) = (configuration.storage, WallClock.now())
+        return try await StartFailure.naming {
+            try await DataStore.whileStopped(storage.stateDir) {
+                let cached = await CacheStore.lookWhileStopped(
+                    storage.cacheDir, settings: storage, categories: configuration.categories, options: options,
+                    cleanup: configuration.cleanup, hold: hold(of: configuration, options), now: now)
+                let kept = await DataStore.lookWhileStopped(
+                    storage.stateDir, settings: storage, options: options, cleanup: configuration.cleanup, now: now)
+                return cached.merged(with: kept)
+            }
+        }
+    }
+
+    private static func clean(
+        configuration: Configuration, options: CleanupOptions, watch: @escaping CleanupWatch
+    ) async throws -> CleanupReport {
+        let storage = configuration.storage
+        let logger = Logger(label: "rockpool", level: .error)
+        let data = try await StartFailure.naming {
+            try DataStore.open(
+                directory: storage.stateDir, settings: storage, outbox: nil, mayBeginAnew: false, clock: WallClock.now, logger: logger)
+        }
+        let cache = try await StartFailure.naming {
+            try CacheStore.open(
+                directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
+                ticks: data.ticks, logger: logger)
+        }
+        let cached = await cache.cleanup(
+            options, settings: configuration.cleanup, hold: hold(of: configuration, options), now: WallClock.now(), watch: watch)
+        var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch))
+        // Add the orphans removed by opening the stores, as a dry run counts them too.
+        report.orphans += cache.tidied + data.tidied
+        await cache.close()
+        await data.close()
+        return report
     }
 }

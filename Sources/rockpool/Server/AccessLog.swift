@@ -1,6 +1,8 @@
-// Writes the access log to stdout: in order, without blocking requests, and with a count of lost lines.
+// The access log and the log: written in order, without blocking requests (docs/guide/operating.md#log).
+import ArgumentParser
 import Dispatch
 import Foundation
+import Logging
 import RockpoolCore
 import Synchronization
 
@@ -36,5 +38,42 @@ final class AccessLog: Sendable {
         }
         let notice = lost > 0 ? "# \(lost.counted("line was", "lines were")) lost: the reader of this log is too slow\n" : ""
         try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data((notice + line + "\n").utf8))
+    }
+}
+
+/// swift-log's handler for one logger.
+struct LogLines: LogHandler {
+    let label: String
+    let output: LogOutput
+    var logLevel = Logger.Level.notice
+    var metadata: Logger.Metadata = [:]
+
+    init(label: String, output: LogOutput) {
+        self.label = label
+        self.output = output
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { (name: $0.key, value: "\($0.value)") }
+        output.write(event.level, "\(event.message)", label: label, details: details, at: WallClock.now())
+    }
+}
+
+/// swift-log's levels, as written on the command line.
+enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+    case trace, debug, info, notice, warning, error
+
+    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
+}
+
+extension Logger {
+    init(label: String, level: Logger.Level) {
+        self.init(label: label)
+        logLevel = level
     }
 }

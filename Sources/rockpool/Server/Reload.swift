@@ -6,6 +6,7 @@ import RockpoolCore
 import RockpoolEngine
 import RockpoolNetwork
 import RockpoolStore
+import Synchronization
 
 /// A configuration that can be applied without a restart.
 struct Reload: Hashable, Sendable {
@@ -67,5 +68,43 @@ struct Reload: Hashable, Sendable {
         guard case .map(let old)? = a, case .map(let new)? = b else { return [path] }
         let names = old.map(\.name) + new.map(\.name).filter { name in !old.contains { $0.name == name } }
         return names.flatMap { changed(from: a?[$0], to: b?[$0], at: path.isEmpty ? $0 : "\(path).\($0)") }
+    }
+}
+
+/// When the configuration was last read, and whether it was good (docs/reference/metrics.md#server).
+final class ReloadRecord: Sendable {
+    private let state: Mutex<(at: Timestamp, isGood: Bool)>
+
+    /// - Parameter now: the time of the start.
+    init(now: Timestamp) { state = Mutex((now, true)) }
+
+    var last: (at: Timestamp, isGood: Bool) { state.withLock { $0 } }
+
+    /// Runs a reload and records its outcome. Rethrows its error.
+    func during<Outcome>(now: Timestamp, _ reload: () async throws -> Outcome) async rethrows -> Outcome {
+        do {
+            let outcome = try await reload()
+            state.withLock { $0 = (now, true) }
+            return outcome
+        } catch {
+            // The time stays that of the configuration in force.
+            state.withLock { $0.isGood = false }
+            throw error
+        }
+    }
+}
+
+/// Lets one reload follow the other.
+actor ReloadTurns {
+    private var last: Task<Void, Never>?
+
+    func take<Outcome: Sendable>(_ reload: @escaping @Sendable () async throws -> Outcome) async throws -> Outcome {
+        let before = last
+        let task = Task {
+            await before?.value
+            return try await reload()
+        }
+        last = Task { _ = await task.result }
+        return try await task.value
     }
 }

@@ -1,5 +1,4 @@
-// Options shared by the commands: the configuration, the place of the server, and the output format
-// (docs/reference/cli.md#common-options).
+// Options shared by the commands: the configuration, the place of the server, and the output format (docs/reference/cli.md#common-options).
 import ArgumentParser
 import Foundation
 import Logging
@@ -110,5 +109,125 @@ struct CommonOptions: ParsableArguments {
         if namesDirectory, socket == nil, environment["ROCKPOOL_SOCKET"] == nil { configuration.admin.socket = nil }
         let isNamed = config != nil || socket != nil || stateDir != nil || names.contains { environment[$0] != nil }
         return SocketSearch(configuration: configuration, isNamed: isNamed, environment: environment).client()
+    }
+}
+
+/// The running server that the options of a command lead to (docs/reference/cli.md#calling).
+extension CommonOptions {
+    /// The server that answers; nil if none runs. Throws if one runs and cannot be asked.
+    func running() async throws -> RunningServer? {
+        let client = try client()
+        let facts: ServerFactsReport
+        do {
+            facts = try await client.send(.get("/v1/status"), timeout: .seconds(5)).decoded()
+        } catch let failure as AdminFailure where failure.isNotRunning {
+            return nil
+        }
+        let configuration: Configuration
+        do {
+            let text = String(decoding: try await client.send(.get("/v1/configuration"), timeout: .seconds(5)).body, as: UTF8.self)
+            configuration = try ConfigurationSources(environment: [:]).load(yaml: text, named: facts.configFile ?? "the server")
+                .configuration
+        } catch AdminFailure.refused {
+            // An older server, which is run with the caller's configuration.
+            configuration = try load().configuration
+        }
+        return RunningServer(client: client, facts: facts, configuration: configuration)
+    }
+
+    /// The configuration of the running server, or of the caller if none runs.
+    func effective() async throws -> (configuration: Configuration, server: RunningServer?) {
+        if let server = try await running() { return (server.configuration, server) }
+        return (try load().configuration, nil)
+    }
+}
+
+/// The output format of a reply.
+enum Format: String, CaseIterable, ExpressibleByArgument {
+    case table, json
+}
+
+/// `--config` and `--format`, options of every reading command.
+struct ReadingOptions: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+    @Option(name: .long, help: "table for people, json for programs.")
+    var format: Format = .table
+
+    /// Prints the server's reply, unchanged or as tables.
+    func print<Report: TabularReport>(_ reply: AdminReply, as type: Report.Type) throws {
+        switch format {
+        case .json: Display.output.write(reply.body.withLineEnd)
+        case .table: Display.output.print(try reply.decoded(as: type))
+        }
+    }
+}
+
+/// `--watch`, an option of the status commands.
+struct WatchOptions: ParsableArguments {
+    private static let pace = Duration.seconds(2)
+
+    @Flag(name: .long, help: "Repeat every two seconds, until the server stops or Control-C is pressed.")
+    var watch = false
+
+    /// Prints the report once, or until a call fails.
+    func looking(_ look: () async throws -> Void) async throws {
+        let display = Display.output
+        if watch, display.isTerminal { display.write("\u{1B}[2J") }
+        while true {
+            if watch, display.isTerminal { display.write("\u{1B}[H") }
+            try await look()
+            guard watch else { return }
+            // Erase the remaining lines of a previous, longer report.
+            if display.isTerminal { display.write("\u{1B}[J") }
+            try await Task.sleep(for: Self.pace)
+        }
+    }
+}
+
+/// The candidates for an argument, which the completion script of a shell asks for (docs/reference/cli.md#commands).
+enum Completions {
+    /// The time after which a completion gives up, because the shell waits for it.
+    private static let patience = TimeSpan.seconds(2)
+    /// The most candidates.
+    private static let most = "200"
+
+    /// Ids of operations that have not ended.
+    static var operations: CompletionKind { names(from: .get("/v1/operations", query: ["limit": most]), list: "items", member: "id") }
+    /// Ids of conflicts, the newest first.
+    static var conflicts: CompletionKind {
+        names(from: .get("/v1/conflicts", query: ["limit": most, "state": "all"]), list: "items", member: "id")
+    }
+    /// Ids of identities.
+    static var identities: CompletionKind { names(from: .get("/v1/identities", query: ["limit": most]), list: "items", member: "id") }
+    /// Names of the declared upstreams.
+    static var upstreams: CompletionKind { names(from: .get("/v1/status"), list: "upstreams", member: "name") }
+    /// URLs that are stored.
+    static var urls: CompletionKind { names(from: .get("/v1/cache", query: ["limit": most]), list: "items", member: "url") }
+    /// The states of operations.
+    static var states: CompletionKind { .list(OperationState.allCases.map(\.rawValue) + ["all"]) }
+
+    /// Calls the server that the options on the command line name; without a server there are no candidates.
+    private static func names(from call: AdminCall, list: String, member: String) -> CompletionKind {
+        .custom { words, _, _ in
+            let options = ["--config", "--socket", "--state-dir"].flatMap { name in
+                words.lastIndex(of: name).flatMap { $0 + 1 < words.count ? [name, words[$0 + 1]] : nil } ?? []
+            }
+            guard let client = try? CommonOptions.parse(options).client(),
+                let reply = try? await client.send(call, timeout: patience), let document = try? JSONValue.parse(Array(reply.body))
+            else { return [] }
+            return (document[list]?.array ?? []).compactMap { $0[member]?.string }
+        }
+    }
+}
+
+/// The examples in the help of a command (docs/reference/cli.md#commands). A test runs every one.
+extension String {
+    /// The heading above the examples in a help text.
+    static let examplesHeading = "EXAMPLES"
+
+    /// A part of a help text: `words`, then the examples, each as one line of at most 78 characters.
+    static func examples(_ lines: String..., after words: String = "") -> String {
+        let head = words.isEmpty ? "" : words + "\n\n"
+        return head + examplesHeading + lines.map { "\n  " + $0 }.joined()
     }
 }

@@ -1,4 +1,7 @@
 // Reads a document according to its description: records the source of each key, collects all problems, applies overrides.
+import Foundation
+import RockpoolCore
+import RockpoolStore
 import Yams
 
 /// A value of the document with its source.
@@ -141,5 +144,132 @@ extension Node {
         case .sequence: "list"
         case .scalar, .alias: "single value"
         }
+    }
+}
+
+/// The source of a key's value.
+enum Place: Hashable, Sendable, CustomStringConvertible {
+    /// Line 0 is the whole file.
+    case file(String, line: Int)
+    case variable(String)
+    case flag(String)
+
+    var description: String {
+        switch self {
+        case .file(let name, let line): line == 0 ? name : "\(name):\(line)"
+        case .variable(let name), .flag(let name): name
+        }
+    }
+}
+
+/// One problem (docs/reference/configuration.md#mistakes): `FILE:LINE: what is wrong (nearest valid key: …)`.
+struct Problem: Hashable, Sendable, CustomStringConvertible {
+    var place: Place
+    var message: String
+
+    var description: String { "\(place): \(message)" }
+}
+
+/// All problems of a configuration, in the order of its lines; never empty.
+struct ConfigurationError: Error, Hashable, CustomStringConvertible {
+    var problems: [Problem]
+    /// The consent that would make the file usable; nil if none is needed, or if it would not be enough.
+    var consent: ConsentRequest?
+    /// The format of the log that the configuration names, as far as it was read.
+    var logFormat = LogFormat.text
+
+    var description: String { problems.map(\.description).joined(separator: "\n") }
+}
+
+/// A contradiction between keys with individually valid values.
+struct Contradiction: Hashable, Sendable {
+    /// The key to report, and another one to use if the first is not set.
+    var key: String
+    var other: String?
+    var message: String
+
+    init(_ key: String, with other: String? = nil, _ message: String) {
+        self.key = key
+        self.other = other
+        self.message = message
+    }
+}
+
+/// Finds the known word nearest to a mistyped one by edit distance (Damerau; a swap of neighbours counts once).
+enum Nearest {
+    /// The closest of `candidates`, the first among equals; nil only if there are none.
+    static func to(_ word: String, of candidates: [String]) -> String? {
+        candidates.min { distance(from: word, to: $0) < distance(from: word, to: $1) }
+    }
+
+    /// Counts insertions, deletions, replacements and swaps of neighbours between two words, case-insensitively.
+    static func distance(from a: String, to b: String) -> Int {
+        let a = Array(a.lowercased()), b = Array(b.lowercased())
+        var before: [Int] = []
+        var last = Array(0...b.count)
+        for i in a.indices {
+            var row = [i + 1]
+            for j in b.indices {
+                var best = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { best = min(best, before[j - 1] + 1) }
+                row.append(best)
+            }
+            (before, last) = (last, row)
+        }
+        return last[b.count]
+    }
+}
+
+/// The consent that a file needs (docs/reference/configuration.md#working-directory).
+struct ConsentRequest: Hashable, Sendable {
+    /// A key with a value of its own that only the user decides.
+    struct Decision: Hashable, Sendable {
+        let key: String
+        let place: Place
+        /// The value, in one line.
+        let value: String
+
+        fileprivate var line: Int {
+            guard case .file(_, let line) = place else { return 0 }
+            return line
+        }
+    }
+
+    let file: String
+    /// The content for which consent is needed.
+    let bytes: [UInt8]
+    /// In the order of their lines.
+    let decisions: [Decision]
+
+    init(file: String, bytes: [UInt8], decisions: [Decision]) {
+        (self.file, self.bytes) = (file, bytes)
+        self.decisions = decisions.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }.map(\.element)
+    }
+
+    /// The problem to report: one line, with the command.
+    var problem: Problem {
+        let (first, more) = (decisions.prefix(3).map(\.key).joined(separator: ", "), decisions.count - 3)
+        return Problem(
+            place: decisions.first?.place ?? .file(file, line: 1),
+            message:
+                "\(first)\(more > 0 ? " and \(more) more" : ""): this file was found in the working directory and needs your consent; "
+                + "read it, then run: rockpool config trust")
+    }
+
+    /// Asks on the terminal, and notes the consent. Throws if there is no terminal, or the answer is not yes.
+    func ask(_ book: ConsentBook) throws {
+        guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else { throw ConfigurationError(problems: [problem], consent: self) }
+        Display.error.print("rockpool: \(file) was found in the working directory, and sets what only you decide:".inOneLine)
+        for decision in decisions { Display.error.print("  \(decision.place): \(decision.key): \(decision.value)".inOneLine) }
+        Display.error.write("Use this file, until it changes? [y/N] ")
+        guard ["y", "yes"].contains(readLine()?.lowercased()) else {
+            throw CommandFailure(.configuration, "\(file) is not used; another one is named by --config".inOneLine)
+        }
+        try note(in: book)
+    }
+
+    /// Notes the consent.
+    func note(in book: ConsentBook) throws {
+        do { try book.add(file, bytes: bytes) } catch { throw CommandFailure(.failed, "the consent cannot be kept: \(error)".inOneLine) }
     }
 }
