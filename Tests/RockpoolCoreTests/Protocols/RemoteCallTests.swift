@@ -1,4 +1,4 @@
-// Calls of gRPC, and the end of one whose upstream is away (RockpoolCore/Protocols/RemoteCall.swift).
+// Calls of gRPC, and the end of one whose upstream is away (RockpoolCore/Protocols/StreamLimits.swift).
 import HTTPTypes
 import Testing
 
