@@ -1,4 +1,4 @@
-"""Finds the types, functions and properties that Swift code declares, by their keywords and braces."""
+"""Finds the types and functions that Swift code declares, by their keywords and braces."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,10 +7,8 @@ from lexer import SourceFile
 
 _TYPE = r"\b(?P<kind>struct|class|enum|actor|protocol|extension)\s+(?P<type>[A-Z][\w.]*)"
 _FUNCTION = r"\bfunc\s+(?P<function>`?\w+`?|[^\s\w(]+)|(?P<init>\binit)\b[?]?(?=\s*[(<])"
-_VALUE = r"\b(?P<value>var|let)\s+(?P<first>`?\w+`?)"
 _ALIAS = r"\btypealias\s+(?P<alias>\w+)"
-_TOKEN = re.compile(rf"(?P<brace>[{{}}])|(?<![\w.`])(?:{_TYPE}|{_FUNCTION}|{_VALUE}|{_ALIAS})")
-_PARAMETER = re.compile(r"(?:^|,)\s*(?:@\w+\s+)*`?(\w+)`?(?:\s+`?\w+`?)?\s*:")
+_TOKEN = re.compile(rf"(?P<brace>[{{}}])|(?<![\w.`])(?:{_TYPE}|{_FUNCTION}|{_ALIAS})")
 
 
 @dataclass(frozen=True)
@@ -27,16 +25,7 @@ class Function:
     owner: str
     name: str
     line: int
-    labels: list[str]
-    is_member: bool
     lines: int = 0
-
-
-@dataclass(frozen=True)
-class Property:
-    owner: str
-    name: str
-    is_stored: bool
 
 
 @dataclass
@@ -51,7 +40,6 @@ class _Scope:
 class Declarations:
     types: list[Type] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
-    properties: list[Property] = field(default_factory=list)
 
 
 def declarations(file: SourceFile) -> Declarations:
@@ -60,7 +48,7 @@ def declarations(file: SourceFile) -> Declarations:
     while token := _TOKEN.search(file.code, at):
         at = token.end()
         outer = next((scope.type for scope in reversed(scopes) if scope.type), None)
-        owner, is_member = outer.name if outer else "", scopes[-1].type is not None
+        owner = outer.name if outer else ""
         if token["brace"] == "{":
             scopes.append(pending)
             pending = _Scope()
@@ -72,13 +60,11 @@ def declarations(file: SourceFile) -> Declarations:
             found.types.append(type_)
             pending = _Scope(type=type_) if token["type"] else pending
         elif name := token["function"] or token["init"]:
-            labels, at = _parameters(file.code, at)
-            function = Function(owner, name.strip("`"), _line(file, token.start()), labels, is_member)
+            at = _after_parameters(file.code, at)
+            function = Function(owner, name.strip("`"), _line(file, token.start()))
             found.functions.append(function)
-            is_requirement = is_member and outer is not None and outer.kind == "protocol"
+            is_requirement = scopes[-1].type is not None and outer is not None and outer.kind == "protocol"
             pending = _Scope() if is_requirement else _Scope(function=function)
-        elif is_member and outer is not None and outer.kind != "protocol":
-            found.properties.append(Property(owner, token["first"].strip("`"), _is_stored(file.code, token)))
     return found
 
 
@@ -86,21 +72,11 @@ def _line(file: SourceFile, at: int) -> int:
     return file.code.count("\n", 0, at) + 1
 
 
-def _parameters(code: str, at: int) -> tuple[list[str], int]:
-    """The argument labels of a parameter list, and the position behind it."""
-    depth, shallow = 0, ""
+def _after_parameters(code: str, at: int) -> int:
+    """The position behind a parameter list."""
+    depth = 0
     for end in range(code.index("(", at), len(code)):
-        depth -= code[end] in ")]}"
-        shallow += code[end] if depth == 1 else ""
-        depth += code[end] in "([{"
+        depth += (code[end] in "([{") - (code[end] in ")]}")
         if depth == 0:
-            return _PARAMETER.findall(shallow), end + 1
-    return [], at
-
-
-def _is_stored(code: str, token: re.Match[str]) -> bool:
-    """True for a stored property of an instance."""
-    if re.search(r"\b(?:static|class)\b[^\n]*$", code[code.rfind("\n", 0, token.start()) + 1 : token.start()]):
-        return False
-    end = re.compile(r"=|\n|\{\s*(?P<observer>willSet|didSet)?").search(code, token.end())
-    return token["value"] == "let" or end is None or end.group()[0] != "{" or end["observer"] is not None
+            return end + 1
+    return at

@@ -1,4 +1,4 @@
-"""Separates Swift source text into code, comments and string literals."""
+"""Separates Swift code from comments and the text of string literals."""
 
 import re
 from dataclasses import dataclass
@@ -12,22 +12,12 @@ _PAREN = re.compile(r'//[^\n]*|/\*|#*"""|#*"|[()]')
 ROOT = "root"
 
 
-@dataclass(frozen=True)
-class Comment:
-    """A line comment without its slashes. `is_whole_line` is false behind code."""
-
-    line: int
-    text: str
-    is_whole_line: bool
-
-
 class Lexer:
     """Copies code, and replaces comments and the text of literals with spaces: positions and line breaks stay."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.code: list[str] = []
-        self.comments: list[Comment] = []
         self._scan(0, in_interpolation=False)
 
     def _scan(self, at: int, in_interpolation: bool) -> int:
@@ -43,8 +33,8 @@ class Lexer:
                 if depth == 0:
                     return at
             elif token.startswith("//"):
-                self._comment(found.start(), token)
                 at = found.end()
+                self._blank(found.start(), at)
             elif token == "/*":
                 at = self._block_comment(found.start())
             else:
@@ -54,11 +44,6 @@ class Lexer:
 
     def _blank(self, start: int, end: int) -> None:
         self.code.append(re.sub(r"[^\n]", " ", self.text[start:end]))
-
-    def _comment(self, start: int, token: str) -> None:
-        before = self.text[:start].rpartition("\n")[2]
-        self.comments.append(Comment(self.text.count("\n", 0, start) + 1, token.lstrip("/").strip(), not before.strip()))
-        self._blank(start, start + len(token))
 
     def _block_comment(self, start: int) -> int:
         comment = self.text[start:].partition("*/")
@@ -92,9 +77,7 @@ class SourceFile:
     path: Path
     module: str
     folder: str
-    lines: int
     code: str
-    comments: tuple[Comment, ...]
 
 
 def load(root: Path, top: Path) -> list[SourceFile]:
@@ -102,9 +85,8 @@ def load(root: Path, top: Path) -> list[SourceFile]:
     files = []
     for path in sorted(top.rglob("*.swift")):
         text = path.read_text(encoding="utf-8")
-        lexer = Lexer(text)
+        code = "".join(Lexer(text).code)
         module, *folders, _ = path.relative_to(top).parts
         folder = "/".join(folders) or ROOT
-        code = "".join(lexer.code)
-        files.append(SourceFile(path.relative_to(root), module, folder, text.count("\n"), code, tuple(lexer.comments)))
+        files.append(SourceFile(path.relative_to(root), module, folder, code))
     return files
