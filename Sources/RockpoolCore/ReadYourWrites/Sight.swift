@@ -406,6 +406,13 @@ extension ShownState {
             version: version, content: bytes, contentType: answer.fields[.contentType], includes: includes, until: local?.sequence ?? 0,
             source: source, shownAt: shownAt)
     }
+
+    /// What a stored response shows; nil if it lacks an own write, which its reply says (`Rockpool-Dirty`).
+    /// - Parameter content: the whole body; nil where it is not at hand.
+    package init?(_ stored: StoredResponse, content: @autoclosure () -> [UInt8]?) {
+        guard !stored.isDirty else { return nil }
+        self.init(stored.head, content: content(), includes: stored.includesWritesUntil)
+    }
 }
 
 // MARK: over a restart

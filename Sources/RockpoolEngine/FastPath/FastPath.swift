@@ -177,10 +177,7 @@ package final class FastPath: Sendable {
         let selecting = Set(names).sorted { $0.canonicalName < $1.canonicalName }
         let shown =
             plan.showsState
-            ? ShownState(
-                entry.response.head, content: plan.showsItem ? Array(body.readableBytesView) : nil,
-                includes: entry.response.includesWritesUntil)
-            : nil
+            ? ShownState(entry.response, content: plan.showsItem ? Array(body.readableBytesView) : nil) : nil
         let hot = FastPathReply(
             entry, body: body, basis: basis, for: plain.arrival, selecting: selecting, served: statistics.traffic.hot(plan.upstream?.name),
             category: plan.category?.name, hidesTags: plan.upstream?.tags == .hide)

@@ -212,6 +212,14 @@ import Testing
         let head = ResponseHead(status: status, fields: tag.map { [.eTag: $0] } ?? [:])
         #expect(ShownState(head, content: nil, includes: nil)?.condition == expected)
     }
+
+    /// A copy that lacks an own write shows no state, also where its reply comes from memory.
+    @Test(arguments: [true, false])
+    func aCopyThatLacksAnOwnWriteShowsNothing(isIncluded: Bool) {
+        var copy = CachingFixture.stored("ETag: \"1\"")
+        copy.ownWrite = OwnWriteMark(at: Tick(number: 9), isIncluded: isIncluded)
+        #expect((ShownState(copy, content: nil) != nil) == isIncluded)
+    }
 }
 
 extension Sight {
