@@ -1,4 +1,5 @@
 // The ports of this machine that no process has.
+import CCurl  // The kinds of sockets belong to the C module that is loaded first.
 import Glibc
 import RockpoolCore
 

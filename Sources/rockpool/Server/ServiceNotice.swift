@@ -1,4 +1,5 @@
 // Notifications to systemd: one datagram per state, and watchdog messages if requested (sd_notify(3)).
+import CCurl  // The kinds of sockets belong to the C module that is loaded first.
 import Dispatch
 import Glibc
 import RockpoolEngine
