@@ -117,7 +117,7 @@ struct ReplayerTests {
         let pool = try ScriptedEngine()
         await pool.ask(.get, "/notes/1")
         pool.goOffline()
-        await pool.ask(.put, "/notes/1", body: "a")
+        await pool.ask(.put, "/notes/1", [.authorization: "Bearer ann"], body: "a")
         let queued = try #require(try await pool.operations([.pending]).first)
         _ = try await pool.engine.data.lease(id: queued.id, now: pool.clock.now)
         _ = try await pool.engine.data.finish(
