@@ -116,7 +116,7 @@ package enum StoragePartition: Hashable, Sendable {
     /// separate from the shared partition, whose entries would become readable by every client after a configuration change.
     package static let single = StoragePartition.identity("single")
 
-    /// Holds what registries keep for all whom they let in, and whom they have let in. It is read only for a client that was let in.
+    /// Holds responses of registries for all clients that they admit, and the admitted clients. It is read only for an admitted client.
     package static let registry = StoragePartition.identity("registry")
 
     /// Partitions that can be filled without a credential.

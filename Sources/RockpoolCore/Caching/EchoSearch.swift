@@ -68,11 +68,11 @@ package struct EchoSearch: Sendable {
     /// The fields that are searched for; the search knows them by their places here.
     private let names: [HTTPField.Name]
     private var search: TextSearch
-    /// Fields whose values may be there unseen.
+    /// Fields whose values may occur in the response without being found.
     private var unseen: [HTTPField.Name] = []
     private let unknown: [HTTPField.Name]
 
-    /// Shorter values, such as `1` or `on`, are everywhere.
+    /// Shorter values, such as `1` or `on`, occur in most responses by chance.
     private static let leastLength = 4
     /// Shorter values count as whole words only.
     private static let wordLength = 8

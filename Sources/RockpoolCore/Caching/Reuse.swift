@@ -144,7 +144,6 @@ package struct ReuseContext: Hashable, Sendable {
     func isWithinWindow(_ stored: StoredResponse, now: Timestamp) -> Bool { now - stored.responseTime <= offlineWindow }
 }
 
-/// The decision.
 extension Reuse {
     /// The decision for `request`, given every variant stored under its key in the partitions it may read.
     package static func decide(candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse {

@@ -235,8 +235,8 @@ package struct StoragePlan: Hashable, Sendable {
     package var allowsHeuristic: Bool
     /// A POST response that represents its target, so that GET finds it (RFC 9110 §9.3.3).
     package var isForGet: Bool
-    /// The identity that a shared response answered, if only the promise to validate it permits sharing (RFC 9111 §3.5): others have it while
-    /// it is fresh. Nil for all other responses.
+    /// The identity whose request a shared response answered, if it may be shared only because it promises validation (RFC 9111 §3.5): other
+    /// identities get it while it is fresh. Nil for all other responses.
     package var owner: String?
 
     package init(
@@ -343,11 +343,11 @@ enum OrdinaryRequest {
 /// Many programs send their credential only after a 401 that asks for it (RFC 9110 §11.6.1; docs/caching.md#challenges). Without that
 /// answer they would never reach the copies that are stored for their identity.
 package enum KeptChallenge {
-    /// The schemes that a program answers at once with what it has. Of others (NTLM, Negotiate) the answer is a talk on one connection.
+    /// Schemes that a program answers with one request. Others (NTLM, Negotiate) take several requests on one connection.
     private static let schemes: Set<String> = ["basic", "digest", "bearer"]
-    /// Those of programs that have a name and a password, and try without.
+    /// The schemes that count in answers to writes: their programs send a first request without the name and the password that they have.
     private static let schemesOfWrites: Set<String> = ["basic", "digest"]
-    /// Of the spaces of a request, this many are looked for.
+    /// The most protection spaces that are looked up for one request.
     private static let depth = 16
 
     /// True for a 401 that asks a request without credentials for such a one, at an upstream whose answers are kept.

@@ -50,7 +50,7 @@ package struct RequestShape: Hashable, Sendable {
 }
 
 extension FastPathRequest {
-    /// Where path and query lie; nil for a path of Rockpool's own, and where the target is none of a resource.
+    /// The range of path and query; nil for one of Rockpool's own paths, and for a target that names no resource.
     package func path(in bytes: Span<UInt8>) -> Range<Int>? {
         var start = target.lowerBound
         if bytes[start] != UInt8(ascii: "/") {

@@ -70,7 +70,7 @@ package struct GatewayLinks: Sendable {
 
     /// The largest body in bytes whose links are replaced, where its length is known.
     package static let bodyLimit: Int = .mib(1)
-    /// The longest URL that is replaced, with its quotes and what is between it and the next sign.
+    /// The longest URL that is replaced, with its quotes and the space up to the next character.
     private static let linkLimit = Int.kib(4)
 
     private let gateway: GatewayAddress

@@ -51,7 +51,7 @@ package struct GitReferences: Hashable, Sendable {
     /// The objects that it names.
     package var objects: Set<String> { Set(references.compactMap(\.object)) }
 
-    /// The list as it can be followed: a reference whose object is not to be had is shown as it was before, or left out.
+    /// The list without references to missing objects: such a reference keeps its earlier object, or is left out.
     /// - Parameters:
     ///   - fetched: the objects that can be had; without any, the list stays as it is.
     ///   - before: the list that was followed last.

@@ -67,7 +67,7 @@ package struct GitRequest: Hashable, Sendable {
     /// The question to send in its place, so that every client asks for the same references; nil for the client's own.
     package private(set) var replacement: [UInt8]?
 
-    /// Nil if a body is none.
+    /// Nil if the body is not such a request.
     package init?(body: [UInt8]) {
         guard let packets = GitPacket.all(in: body), let first = packets.first?.text else { return nil }
         isVersion2 = first.hasPrefix("command=")
@@ -212,8 +212,8 @@ package struct LargeFileRequest: Hashable, Sendable {
         key = JSONValue.object(JSONObject(request.sorted { $0.name < $1.name }.map { ($0.name, $0.value) })).serialized()
     }
 
-    /// The answer made of those to others; nil if they name none of the files. Its addresses do not end, because the files are stored under
-    /// them.
+    /// An answer put together from earlier answers; nil if they name none of the files. Its addresses do not expire, because the files are
+    /// stored under them.
     /// - Parameters:
     ///   - answers: the newest first.
     ///   - lack: what is said of a file that none of them names.

@@ -1,6 +1,6 @@
 // Packs that were fetched, put together for a client in another state (https://git-scm.com/docs/gitformat-pack).
 
-/// What a stored answer to a fetch holds: the history of what was wanted, beside what its client had.
+/// The content of a stored answer to a fetch: the history of the wanted objects without that of the objects that its client had.
 package struct StoredPack: Hashable, Sendable {
     /// The most objects that one names.
     private static let limit = 1000

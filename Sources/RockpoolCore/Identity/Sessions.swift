@@ -22,7 +22,7 @@ package struct Sessions: Sendable {
         let givenAt: Timestamp
     }
 
-    /// What becomes of a session that goes on.
+    /// The change of a session whose next credential was used.
     package struct Step: Hashable, Sendable {
         /// Its identity.
         package var principal: String

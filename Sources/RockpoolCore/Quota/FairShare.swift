@@ -5,7 +5,7 @@ import DequeModule
 package enum ClientID: Hashable, Sendable {
     /// A process of this machine.
     case process(Int32)
-    /// The processes of a user of this machine whose number the system does not show.
+    /// All processes of one user of this machine, where the system does not show the process of a connection.
     case user(UInt32)
     case address(IPAddress)
     /// A client without an address.
@@ -28,7 +28,7 @@ package enum FairShare {
         return free >= 0 && held + amount <= weight * (free + 1)
     }
 
-    /// True if a client has more than its share, because others have taken of what was free.
+    /// True if a client holds more than its share, because the free part has shrunk since it took its places.
     package static func isExceeded(held: Int, used: Int, limit: Int) -> Bool { held > weight * max(0, limit - used) }
 
     /// The most that one kind may take of a limit: three quarters, which clients share by the rule above.
@@ -65,7 +65,7 @@ package struct SilentTunnel: Sendable {
     }
 }
 
-/// A number of places and those who wait for one. Who has the fewest places is next; of equals, who has waited longest.
+/// A number of places, and a queue for them. The client with the fewest places is next; of equals, the one that has waited longest.
 package struct FairQueue<Client: Hashable, Work> {
     private struct Line {
         var running = 0

@@ -113,7 +113,7 @@ extension Reachability {
         }
     }
 
-    /// The time for which an upstream that nobody has asked anything stays without a probe.
+    /// The time after which an upstream without any request is probed.
     private static let patience = TimeSpan.seconds(2)
 
     private mutating func note(_ event: Event, now: Timestamp) {

@@ -164,7 +164,7 @@ struct ResourceTemplates: Hashable, Sendable {
 
     // MARK: parts of a match
 
-    /// The match of an item, unless its resource was learned and its id is none that was learned of.
+    /// The match of an item; nil if its resource was learned, and its id is not of the form that was learned.
     private func admitted(_ match: EntityMatch) -> EntityMatch? {
         guard let learned = resource.learned, let id = match.id else { return match }
         return learned.ids.admits(id) && !learned.others.contains(id) ? match : nil

@@ -62,7 +62,7 @@ package struct RouteTable: Sendable {
         return upstreams.count == 1 ? upstreams[0] : upstreams.first { path.starts(with: $0.base) } ?? upstreams.last
     }
 
-    /// The first route that matches, with what is forbidden by the upstream whose path it is to a lenient server.
+    /// The first route that matches. Where a lenient server would read the path as that of another upstream, what that one forbids holds too.
     private func route(method: String, path: PathSpellings, of declared: CompiledUpstream) -> Route? {
         let route = declared.route(method: method, path: path)
         let origin = declared.upstream.origin

@@ -4,7 +4,7 @@ import NIOCore
 import NIOTLS
 import RockpoolCore
 
-/// Reads as fast as its exchange takes the bytes; between two exchanges it expects nothing but its end. On the event loop only.
+/// Reads as fast as its exchange takes the bytes; when idle, any byte received closes it. On the event loop only.
 final class RelayConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

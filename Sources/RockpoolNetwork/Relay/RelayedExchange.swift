@@ -433,7 +433,7 @@ final class RelayedExchange {
         if !wasDelayed { relay.basis.request.measured(bodyBytes, ContinuousClock.now - answeredAt) }
     }
 
-    /// Ends the transfer, whose reply is another's.
+    /// Marks the exchange as finished; the pipeline delivers the reply.
     private func finish() {
         phase = .ended
         spend()
