@@ -177,7 +177,7 @@ import Testing
         let child = try await ChildProcess(Binary.path, ["serve", "--config", file], environment: environment)
         try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
         let admin = try #require(child.output.firstMatch(of: /admin=([0-9.:]+)/)?.1, "\(child.output)")
-        let token = try Files.text(of: scratch.path + "/s/admin-token")
+        let token = try Files.text(of: scratch.path + "/s/admin-token").filter { !$0.isNewline }
         func put(_ name: String, _ origin: String) async throws -> Int {
             try await Curl.send(
                 "PUT", "http://\(admin)/v1/upstreams/\(name)",
