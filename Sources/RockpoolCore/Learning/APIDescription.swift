@@ -3,7 +3,7 @@
 /// The collections of an API whose items have paths of their own.
 package struct APIDescription: Hashable, Sendable {
     /// The longest document in bytes that is read.
-    package static let sizeLimit = 4 << 20
+    package static let sizeLimit = Int.mib(4)
     /// The most collections, the most paths that are looked at, and the longest path in bytes.
     static let collectionLimit = 256
     private static let pathLimit = 4096

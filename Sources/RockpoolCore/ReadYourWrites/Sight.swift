@@ -43,8 +43,6 @@ package struct Sight: Sendable {
     private var forgotten: UInt64 = 0
     /// The number of changes: while it stays the same, another note of a state that was noted last changes nothing.
     package private(set) var changes: UInt64 = 0
-    /// The last moment that was noted.
-    package private(set) var last: UInt64 = 0
     /// The end of the last write.
     private var lastWrite: UInt64 = 0
 
@@ -53,7 +51,6 @@ package struct Sight: Sendable {
     /// Notes what a viewer is shown.
     /// - Parameter asked: the moment when the viewer asked.
     package mutating func note(_ state: ShownState, at url: String, to viewer: Viewer, asked: UInt64) {
-        last = max(last, asked)
         let place = Place(partition: viewer.partition, url: url)
         var states = young[place] ?? old[place] ?? []
         let known = states.lastIndex { $0.state.isSame(as: state) }
@@ -102,7 +99,7 @@ package struct Sight: Sendable {
     /// - Parameter version: the strong entity tag of the answer; nil if it named none.
     package mutating func note(writeTo url: String, by viewer: Viewer, version: String?, at moment: UInt64) {
         changes += 1
-        (last, lastWrite) = (max(last, moment), max(lastWrite, moment))
+        lastWrite = max(lastWrite, moment)
         var path = Self.path(url)
         mark(path, of: viewer.partition) { $0.note(by: viewer.program, endedAt: moment, version: version) }
         while let above = Self.above(path) {

@@ -77,7 +77,7 @@ final class ClientSight: Sendable {
 
     // MARK: over a restart
 
-    /// Takes up what the last run has left. Every moment from now on is later.
+    /// Takes up what the last run has left, whose moments are earlier, as its ticks are.
     func takeUp() {
         guard let log else { return }
         state.withLock { sight in

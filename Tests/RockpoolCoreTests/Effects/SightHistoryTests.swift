@@ -61,7 +61,6 @@ import Testing
                 let records = sight.records.map(\.json)
                 sight = Sight()
                 for record in records { if let record = Sight.Record(json: record) { sight.note(record) } }
-                moment = max(moment, sight.last)
             }
             return nil
         }
