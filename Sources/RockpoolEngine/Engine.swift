@@ -139,7 +139,7 @@ package final class Engine: Sendable {
             now: now)
         relays = Relays(
             cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
-            writes: writes, active: active, ring: exchanges, now: now)
+            writes: writes, active: active, ring: exchanges, finalFields: finalFields, now: now)
         tunnels = TunnelLog(ring: exchanges, active: active, now: now)
         credentials.restore(configuration.upstreams)
         sight.takeUp()

@@ -49,6 +49,8 @@ package struct RelayTemplate: Sendable {
     package let mayHaveLinks: Bool
     /// True if the bodies have a coding.
     package let isCoded: Bool
+    /// True if the responses name a version.
+    package let hasTag: Bool
 
     /// Nil if the responses to the request are not to be relayed: a status outside of 2xx, a stream of events, a field whose treatment depends
     /// on its value; where they are passed on, a status without a body, or no `no-store`; where they are stored, any status but 200.
@@ -102,6 +104,7 @@ package struct RelayTemplate: Sendable {
         (status, self.use) = (reply.status, use)
         fields = Self.shared(reply.fields.filter { field in !free.contains { $0.name == Array(field.name.canonicalName.utf8) } })
         (mayHaveLinks, isCoded) = (GatewayAddress.mayReplaceLinks(of: reply.fields), reply.fields.contains(.contentEncoding))
+        hasTag = reply.fields.contains(.eTag)
         guard setParts(by: reply.fields, free: free) else { return nil }
     }
 

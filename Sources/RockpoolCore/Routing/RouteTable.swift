@@ -278,6 +278,17 @@ package struct RoutePlan: Hashable, Sendable {
     /// True for a write of a telemetry route: it waits in a queue of its own, and has no effect on anything that is read.
     package var isTelemetry: Bool { isWrite && route?.kind == .telemetry && upstream != nil }
 
+    /// True if requests of both are treated alike: they differ at most in which entity of their resource they are about.
+    package func agrees(with other: RoutePlan) -> Bool {
+        if self == other { return true }
+        guard let entity, let another = other.entity, entity.resource == another.resource, entity.isItem == another.isItem,
+            entity.action == another.action
+        else { return false }
+        var plan = self
+        plan.entity = another
+        return plan == other
+    }
+
     /// The plan of an undeclared host under default settings, unless arguments override it.
     package init(
         upstream: Upstream? = nil, route: Route? = nil, entity: EntityMatch? = nil, category: CacheCategory? = nil,

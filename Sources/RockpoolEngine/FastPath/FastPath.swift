@@ -170,7 +170,8 @@ package final class FastPath: Sendable {
             !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),
             cache.bodyInMemory(of: entry) != nil,
-            !isTranslated(entry.response.head, body.readableBytesUInt8Span, plan: plan, gateway: gateway)
+            gateway == nil || !GatewayAddress.mayConcern(entry.response.head.fields),
+            !GatewayReplies.changes(entry.response.head, body.readableBytesUInt8Span, of: plan.upstream, for: gateway)
         else { return }
         // `Origin` always selects: a reply without permission for a page must not be served to it (docs/caching.md#pages-of-other-origins).
         let names = found.flatMap { $0.response.validity.varyNames ?? [] } + [.origin] + (rule.fieldName.map { [$0] } ?? [])
@@ -185,19 +186,6 @@ package final class FastPath: Sendable {
             plain.arrival, principal: identity.principal, shown: shown.map { Showing($0, to: identity.partition) },
             request: request.fields)
         cache.keep(hot, for: reader, sibling: entry.key == own ? shared : own, credential: identity.credential, since: moment)
-    }
-
-    /// True if clients of a gateway get something else than what is stored.
-    private func isTranslated(_ head: ResponseHead, _ body: Span<UInt8>, plan: RoutePlan, gateway: GatewayAddress?) -> Bool {
-        guard let gateway else { return false }
-        if GatewayAddress.mayConcern(head.fields) { return true }
-        switch plan.upstream?.gatewaySettings?.rewriting {
-        case .jsonURLs: return true
-        case .links:
-            return GatewayAddress.mayReplaceLinks(of: head.fields)
-                && (head.fields.contains(.contentEncoding) || gateway.isNamed(in: body, .outward))
-        case nil: return false
-        }
     }
 }
 

@@ -56,6 +56,17 @@ struct GatewayReplies: Sendable {
         }
     }
 
+    /// True if the clients of a gateway may get another body than the one that is stored.
+    static func changes(_ head: ResponseHead, _ body: Span<UInt8>, of upstream: Upstream?, for gateway: GatewayAddress?) -> Bool {
+        guard let gateway else { return false }
+        return switch upstream?.gatewaySettings?.rewriting {
+        case .jsonURLs: true
+        case .links:
+            GatewayAddress.mayReplaceLinks(of: head.fields) && (head.fields.contains(.contentEncoding) || gateway.isNamed(in: body, .outward))
+        case nil: false
+        }
+    }
+
     private func replaceURLs(in reply: inout Reply, by gateway: GatewayAddress) async {
         guard !reply.head.fields.contains(.contentEncoding) else { return }
         // The length of the translated body is unknown.

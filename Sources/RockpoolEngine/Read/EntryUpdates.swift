@@ -21,6 +21,26 @@ struct EntryUpdates: Sendable {
     func freshened(
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) async -> CacheEntry? {
+        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding) else { return nil }
+        await replace(with: entry, for: context)
+        return entry
+    }
+
+    /// The same without the disk, whose row follows later: callable on an event loop. Nil also if that is not possible.
+    func freshenedInMemory(
+        by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
+    ) -> CacheEntry? {
+        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding), entry.id == forwarding.entry?.id,
+            mayUpdate(entry, for: context), Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
+            cache.freshenInMemory(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
+        else { return nil }
+        return entry
+    }
+
+    /// The entry selected by a 304, as it is from now on.
+    private func validated(
+        by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
+    ) -> CacheEntry? {
         let responses = forwarding.found.map(\.response)
         guard let asked = forwarding.selected,
             let selected = Revalidation.selected(among: responses, asked: asked, notModified: notModified)
@@ -31,8 +51,14 @@ struct EntryUpdates: Sendable {
         entry.response = Revalidation.freshened(
             entry.response, by: notModified, request: request, sent: sentAt, responseTime: now())
         entry.response.adopt(context.plan.route?.ttl)
-        await replace(with: entry, for: context)
         return entry
+    }
+
+    /// A response as it is kept: that of nobody in particular is validated for each.
+    private func kept(_ entry: CacheEntry) -> StoredResponse {
+        var response = entry.response
+        response.isInvalidated = entry.key.partition == .anonymous
+        return response
     }
 
     /// Updates the head of a stored part after a 304 for the tag of its representation.
@@ -49,9 +75,7 @@ struct EntryUpdates: Sendable {
         do {
             guard mayUpdate(entry, for: context) else { return }
             if Revalidation.mayStay(entry.response, in: partition, rule: context.plan.store) {
-                var response = entry.response
-                response.isInvalidated = partition == .anonymous
-                try await cache.freshen(entry, as: response, groups: CacheGroups.all(in: response.head.fields))
+                try await cache.freshen(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
             } else {
                 _ = try await cache.invalidate(urls: [entry.key.url])
             }

@@ -22,7 +22,7 @@ extension ReadPipeline {
             return .reply(context.unanswered(.cancelled, offlineMiss: false))
         }
         switch report.outcome {
-        case .validated(let entry, _):
+        case .validated(let entry, _, _):
             // An entry that must be validated for each request cannot be shared. The key is recorded, so that later requests do not wait in
             // vain.
             switch lookup.reuse(of: [entry.response], for: context.request, rules: forwarding.rules, now: now()) {

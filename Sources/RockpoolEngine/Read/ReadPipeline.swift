@@ -74,7 +74,7 @@ package final class ReadPipeline: Sendable {
         }
     }
 
-    private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
+    func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
         ReuseContext(
             policy: context.plan.policy, strategy: context.plan.strategy,
             offlineWindow: active.offlineWindow(of: context.plan, for: found.first?.response),
@@ -212,7 +212,8 @@ package final class ReadPipeline: Sendable {
                     presigned.keep(received.head, sentAt: sentAt, for: context)
                     end()
                     // `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
-                    return .validated(entry, forRequester: HTTPFields(received.head.fields.filter { $0.name == .setCookie }))
+                    let own = HTTPFields(received.head.fields.filter { $0.name == .setCookie })
+                    return .validated(entry, forRequester: own, by: received.request)
                 }
                 // The 304 matches no stored entry, so the whole is requested.
                 return await fetchOrRevalidate(for: &context, by: forwarding.anew, leading: key)
@@ -296,13 +297,14 @@ package final class ReadPipeline: Sendable {
     /// Returns the reply to the client that has caused the fetch.
     func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         switch outcome {
-        case .validated(let entry, let own):
+        case .validated(let entry, let own, let request):
             context.trace.verdict = .revalidated
             let status = CacheStatus(hit: false, fwd: forwarding.reason, fwdStatus: 304)
             let freshness = Freshness.of(entry.response, now: now())
             let served = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status)
             // If the stored body is gone, the whole is fetched.
             var reply = if let served { served } else { await fetchAlone(for: &context, by: forwarding.anew) }
+            if served != nil { reply.passed = PassedRead(request, in: context, to: .validate) }
             for field in own { reply.head.fields.append(field) }
             return reply
         case .answered(let fetched):

@@ -1,4 +1,4 @@
-// How the read pipeline treats reads of which nothing is stored (docs/architecture.md#relays).
+// How the read pipeline treats reads that it sends upstream (docs/architecture.md#relays).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -6,7 +6,7 @@ import RockpoolStore
 import Synchronization
 
 /// The reads of one shape: whatever else they carry is passed on. Their responses are stored, or passed on and never stored; that is decided for
-/// each by the pattern that it matches.
+/// each by the pattern that it matches. What is stored is validated.
 final class ReadRule: Sendable {
     let plan: RoutePlan
     /// What the client had sent for one of them.
@@ -15,6 +15,8 @@ final class ReadRule: Sendable {
     let identity: Identity
     /// True if others may wait for the response to one of the requests.
     let leads: Bool
+    /// The gateway that the requests come through.
+    let gateway: GatewayAddress?
     private let basis: RelayBasis
     private let lines: OutboundLines
     private let names: PlainLineNames
@@ -32,7 +34,7 @@ final class ReadRule: Sendable {
         let head = plain.head
         let bytes = head.readableBytesUInt8Span
         guard let lines = OutboundLines(plain.arrival.request.lines, in: bytes, sent: passed.request.head.fieldLines) else { return nil }
-        (self.lines, self.validity) = (lines, validity)
+        (self.lines, self.validity, self.gateway) = (lines, validity, gateway)
         (plan, received, identity) = (passed.plan, passed.received, passed.identity)
         leads = RequestCollapsing.obstacleToLeading(received, hasBody: false, wishes: CacheControl(request: received.fields)) == nil
         basis = RelayBasis(passed.request, plan: passed.plan, trace: reply.trace, gateway: gateway)
@@ -59,23 +61,24 @@ final class ReadRule: Sendable {
     }
 
     /// The request as it is sent.
-    func sent(_ request: FastPathRequest, target: String, in bytes: Span<UInt8>) -> ByteBuffer {
+    /// - Parameter conditions: the fields that validate a stored response.
+    func sent(_ request: FastPathRequest, target: String, in bytes: Span<UInt8>, conditions: HTTPFields = [:]) -> ByteBuffer {
         var sent: [UInt8] = []
         sent.reserveCapacity(target.utf8.count + start.count + request.length + 128)
         sent += [0x47, 0x45, 0x54, 0x20]
         sent += target.utf8
         sent += start
         lines.write(request.lines, in: bytes, to: &sent)
+        for field in conditions { sent += field.line }
         sent += [0x0D, 0x0A]
         return ByteBuffer(bytes: sent)
     }
 
-    /// - Parameter first: the read, if others may wait for its response.
-    func relay(
-        of request: FastPathRequest, target: String, in bytes: Span<UInt8>, by identity: Identity, first: FirstRead?, at now: Moment
-    ) -> Relay {
-        Relay(
-            basis: basis, madeAt: first?.beganAt ?? now, bytes: sent(request, target: target, in: bytes),
-            templates: learned.withLock { $0.all }.filter { first != nil || $0.use == .pass }, identity: identity, first: first)
+    func relay(of request: FastPathRequest, target: String, in bytes: Span<UInt8>, as read: RelayedRead, by identity: Identity) -> Relay {
+        let templates = read.stored == nil ? learned.withLock { $0.all }.filter { read.leads || $0.use == .pass } : []
+        return Relay(
+            basis: basis, madeAt: read.beganAt,
+            bytes: sent(request, target: target, in: bytes, conditions: read.stored?.forwarding.conditionals ?? [:]),
+            templates: templates, identity: identity, read: read)
     }
 }

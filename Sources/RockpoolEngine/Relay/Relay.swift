@@ -13,8 +13,8 @@ package struct Relay: Sendable {
     /// The patterns of the responses; none before the first one has been learned.
     package let templates: [RelayTemplate]
     let identity: Identity
-    /// The read, if others may wait for its response; nil where responses were not shared lately.
-    package let first: FirstRead?
+    /// The read of a client; nil for a write, and for a read of the pipeline.
+    package var read: RelayedRead?
     /// The write; nil for a read.
     package var write: RelayedWrite?
 }
@@ -38,15 +38,14 @@ extension Relay {
 }
 
 extension Relay {
-    /// A read that the pipeline sends: its response goes to the pipeline.
+    /// A request that a pipeline sends: its response goes to the pipeline.
     /// - Parameter now: the present time.
     package init(of request: OutboundRequest, now: Timestamp) {
         self.init(
             basis: RelayBasis(request, plan: Self.noPlan, trace: Self.noTrace, gateway: nil),
             // The pipeline knows when it has asked.
-            madeAt: Moment(at: now, tick: .first), bytes: request.head.message,
-            templates: [],
-            identity: Self.nobody, first: nil)
+            madeAt: Moment(at: now, tick: .first), bytes: request.message,
+            templates: [], identity: Self.nobody)
     }
 
     private static let noPlan = RoutePlan()
@@ -61,7 +60,7 @@ package struct RelayOutcome: Sendable {
     /// Nil if the request is to be sent by another way: it was not sent, or it was lost and may be repeated.
     package let result: Result<OriginReply, TransferFailure>?
     /// The failure of a write that was sent and may be repeated.
-    let lost: TransferFailure?
+    package let lost: TransferFailure?
 
     package init(_ result: Result<OriginReply, TransferFailure>?, head: [UInt8] = [], lost: TransferFailure? = nil) {
         (self.result, self.head, self.lost) = (result, head, lost)
@@ -89,10 +88,28 @@ package final class RelayBasis: Sendable {
     package var looksAtBodies: Bool { links != nil }
 }
 
+extension OutboundRequest {
+    /// True if a second sending is a second request for what it does.
+    package var isWrite: Bool { !head.method.isSafe }
+
+    /// The whole in the form of HTTP/1.1; the body is none, or bytes.
+    fileprivate var message: ByteBuffer {
+        guard isWrite else { return head.message }
+        var (head, content) = (head, ByteBuffer())
+        if case .bytes(let bytes) = body { content = bytes }
+        // A method whose content has a meaning says that there is none (RFC 9110 §8.6).
+        let hasLength = content.readableBytes > 0 || [.post, .put, .patch].contains(head.method)
+        head.fields[.contentLength] = hasLength ? String(content.readableBytes) : nil
+        var message = head.message
+        message.writeImmutableBuffer(content)
+        return message
+    }
+}
+
 extension EarlyAnswer {
     package convenience init(to relay: Relay, _ outcome: RelayOutcome) {
         self.init(
-            to: relay.sent, head: outcome.head, subject: relay.write ?? relay.first, isWrite: relay.write != nil, result: outcome.result,
+            to: relay.sent, head: outcome.head, subject: relay.write ?? relay.read, isWrite: relay.write != nil, result: outcome.result,
             lost: outcome.lost, sentAt: relay.madeAt)
     }
 }
@@ -107,7 +124,10 @@ extension RequestHead {
     }
 
     /// The lines of the other fields, with their ends.
-    var fieldLines: [[UInt8]] {
-        fields.compactMap { $0.name == .hostField ? nil : Array("\($0.name.rawName): ".utf8) + $0.valueBytes + [0x0D, 0x0A] }
-    }
+    var fieldLines: [[UInt8]] { fields.compactMap { $0.name == .hostField ? nil : $0.line } }
+}
+
+extension HTTPField {
+    /// The line with its end.
+    var line: [UInt8] { Array("\(name.rawName): ".utf8) + valueBytes + [0x0D, 0x0A] }
 }

@@ -1,4 +1,4 @@
-// Relays of reads of which nothing is stored (docs/architecture.md#relays).
+// Relays of reads (docs/architecture.md#relays).
 import HTTPTypes
 package import NIOCore
 package import RockpoolCore
@@ -31,11 +31,12 @@ extension Relays {
         guard let rule = found else { return nil }
         let target = path.map { unsafe span.extracting($0).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) } }
         guard let head = rule.head(of: request, target: target ?? rule.received.target, in: span) else { return nil }
-        guard isValid(rule.validity, of: rule.plan, at: head.target) else {
+        guard isCurrent(rule.validity) else {
             readRules.forget(shape)
             return nil
         }
-        guard head.target == rule.received.target || active.routes.plan(for: head) == rule.plan else { return nil }
+        let plan = head.target == rule.received.target ? rule.plan : active.routes.plan(for: head)
+        guard plan.agrees(with: rule.plan), !isOverlaid(plan, at: head.target) else { return nil }
         var identity = rule.identity
         if let credential = last.digest(of: request, in: bytes) {
             // The pipeline sees each credential from time to time: answers prove it, or refuse it.
@@ -43,16 +44,15 @@ extension Relays {
             identity = known
         }
         var exchange = Exchange(request: head, isLocalClient: isLocalClient)
-        exchange.clientAddress = address
+        (exchange.clientAddress, exchange.gateway) = (address, rule.gateway)
         let context = RequestContext(
             exchange: exchange, trace: Trace(method: "GET", url: "", startedAt: now()),
-            plan: rule.plan, identity: identity, permission: .go, wishes: WritePreferences(),
-            searchVariance: reads.lookup.searchVariance(for: head, plan: rule.plan))
-        let first = FirstRead(context, by: reads, sight: writes.ownWrites.sight) { rule.forget() }
-        guard !first.mayBeStored else { return nil }
-        let isAlone = !rule.leads || reads.inFlight.isUncollapsible(at: context.fetchBase, now: now())
-        return rule.relay(
-            of: request, target: head.target, in: span, by: identity, first: isAlone ? nil : first, at: reads.updates.cache.moment())
+            plan: plan, identity: identity, permission: .go, wishes: WritePreferences(),
+            searchVariance: reads.lookup.searchVariance(for: head, plan: plan))
+        let read = RelayedRead(
+            context, by: reads, sight: writes.ownWrites.sight, finalFields: finalFields, mayLead: rule.leads) { rule.forget() }
+        guard let read, read.stored == nil || !request.isPartial && plan.entity?.resource?.mark == nil else { return nil }
+        return rule.relay(of: request, target: head.target, in: span, as: read, by: identity)
     }
 
     /// Where the part of the target lies that may be another one in requests of the same shape; nil for none.
@@ -60,7 +60,7 @@ extension Relays {
         keepsPath && !request.isPartial ? request.path(in: bytes) : nil
     }
 
-    /// Learns from a read of which nothing was stored before.
+    /// Learns from a read that was sent upstream.
     func learnRead(_ passed: PassedRead, of exchange: Exchange, as plain: PlainCopy, _ reply: Reply, since moment: UInt64) {
         guard mayLearn(from: passed, of: exchange, reply) else { return }
         let head = plain.head
@@ -76,9 +76,9 @@ extension Relays {
         if let known = readRules[shape], known.plan == passed.plan, isValid(known.validity, of: passed.plan, at: passed.received.target),
             known.sent(request, target: passed.request.head.target, in: bytes) == passed.request.head.message
         {
-            // Without a response on a relay's connection there is nothing to learn.
-            guard let early = exchange.early, early.isTaken,
-                let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: passed.isStored ? .store : .pass)
+            // Without a response on a relay's connection there is nothing to learn; nor of a 304, whose fields are read each time.
+            guard let early = exchange.early, early.isTaken, let use = passed.use.ofTemplate,
+                let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: use)
             else { return }
             return known.learn(template)
         }
@@ -88,14 +88,29 @@ extension Relays {
     }
 
     private func mayLearn(from passed: PassedRead, of exchange: Exchange, _ reply: Reply) -> Bool {
-        // What it shows is noted for later writes of its client.
-        guard passed.isStored else { return !(passed.plan.showsState && reply.head.fields.contains(.eTag)) }
+        switch passed.use {
+        case .pass: true
+        case .validate:
+            reply.head.status == 200 && exchange.plain?.arrival.request.isPartial == false && !exchange.request.fields.contains(.origin)
         // The end of a body with a digest is sent after the store has compared it.
-        return reply.head.status == 200 && !exchange.request.fields.contains(.origin)
-            && !HTTPField.Name.digests.contains(where: reply.head.fields.contains) && passed.plan.entity == nil
-            && passed.plan.searchVariance == nil
+        case .store:
+            reply.head.status == 200 && !exchange.request.fields.contains(.origin)
+                && !HTTPField.Name.digests.contains(where: reply.head.fields.contains) && passed.plan.entity == nil
+                && passed.plan.searchVariance == nil
+        }
     }
 
     /// Any key, so that a change of the configuration ends a rule.
     static let place = "relays"
+}
+
+extension PassedRead.Use {
+    /// The use of a pattern; nil where there is none.
+    fileprivate var ofTemplate: RelayTemplate.Use? {
+        switch self {
+        case .pass: .pass
+        case .store: .store
+        case .validate: nil
+        }
+    }
 }

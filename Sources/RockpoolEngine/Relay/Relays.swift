@@ -20,6 +20,7 @@ package final class Relays: Sendable {
     let writes: WritePipeline
     let active: ActiveConfiguration
     private let ring: ExchangeRing
+    let finalFields: FinalFields
     let now: @Sendable () -> Timestamp
     let identities: RecentIdentities
     let readRules = RelayRules<ReadRule> { $0.validity.until }
@@ -27,12 +28,13 @@ package final class Relays: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, statistics: Statistics, overlay: WriteOverlay,
-        reads: ReadPipeline, writes: WritePipeline, active: ActiveConfiguration, ring: ExchangeRing,
+        reads: ReadPipeline, writes: WritePipeline, active: ActiveConfiguration, ring: ExchangeRing, finalFields: FinalFields,
         now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.reachability, self.statistics) = (cache, data, reachability, statistics)
         identities = RecentIdentities(cache: cache)
         (self.overlay, self.reads, self.writes, self.active, self.ring, self.now) = (overlay, reads, writes, active, ring, now)
+        self.finalFields = finalFields
     }
 
     // MARK: use
@@ -40,13 +42,18 @@ package final class Relays: Sendable {
     /// True if the pipeline would decide as it did when a rule was learned.
     /// - Parameter target: of the request.
     func isValid(_ validity: RelayValidity, of plan: RoutePlan, at target: String) -> Bool {
+        isCurrent(validity) && !isOverlaid(plan, at: target)
+    }
+
+    /// True if nothing has changed that the pipeline decides by, but for queued writes.
+    func isCurrent(_ validity: RelayValidity) -> Bool {
         let moment = now()
         return moment < validity.until && moment > validity.until - Self.lifetime - .seconds(1) && validity.epoch == reachability.epoch
-            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty && !isOverlaid(plan, at: target)
+            && cache.isUnchanged(validity.slots, since: validity.moment) && data.localIDs.isEmpty
     }
 
     /// True if queued writes may affect what a request reads.
-    private func isOverlaid(_ plan: RoutePlan, at target: String) -> Bool {
+    func isOverlaid(_ plan: RoutePlan, at target: String) -> Bool {
         guard let upstream = plan.upstream?.name else { return false }
         return overlay.files.covers(upstream: upstream, path: FilePath(target))
             || plan.entity?.name.map { overlay.covers(upstream: upstream, collection: $0.canonical { _, _ in nil }) } == true
@@ -110,33 +117,52 @@ package final class Relays: Sendable {
     /// Records the arrival of a response head that matches.
     package func answered(_ relay: Relay) { reachability.record(.answered, for: relay.basis.plan.upstream?.name, now: now()) }
 
-    /// Records the end of a relayed exchange.
-    /// - Parameters:
-    ///   - fields: the lines of the response that are not those of the template, with their line ends.
-    ///   - began: when the request had been received.
-    ///   - head: the time until the head of the response was sent.
-    package func ended(
-        _ relay: Relay, by template: RelayTemplate, fields: ByteBuffer, received: Int64, began: ContinuousClock.Instant,
-        head: Duration, end: ReplyEnd
-    ) {
-        statistics.countRelay()
-        statistics.count(relay.basis.trace, took: head)
-        statistics.deliver(end.bytes, of: relay.basis.trace)
-        relay.basis.request.spent(Int64(relay.bytes.readableBytes), received)
-        let moment = now()
-        let represents = ring.admit(isNotable: end.error != nil, at: moment)
-        guard represents > 0 else { return }
-        let whole = ContinuousClock.now - began
-        let sent = relay.sent
-        var trace = Trace(relay.basis.trace, url: sent.url, startedAt: moment)
-        trace.identity = relay.identity
-        var response = ResponseHead(status: template.status, fields: template.fields)
-        for line in fields.readableBytesView.split(separator: 0x0A) {
-            guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
-            response.fields.append(field)
+    /// What a relay has sent and received, and when.
+    package struct Course {
+        package var received: Int64
+        /// When the request had been received.
+        package var began: ContinuousClock.Instant
+        /// The time until the head of the response was sent.
+        package var head: Duration
+        package var end: ReplyEnd
+
+        package init(received: Int64, began: ContinuousClock.Instant, head: Duration, end: ReplyEnd) {
+            (self.received, self.began, self.head, self.end) = (received, began, head, end)
         }
+    }
+
+    /// Records the end of an exchange whose response was relayed.
+    /// - Parameter fields: the lines of the response that are not those of the template, with their line ends.
+    package func ended(_ relay: Relay, by template: RelayTemplate, fields: ByteBuffer, _ course: Course) {
+        record(relay, relay.basis.trace, course) {
+            var response = ResponseHead(status: template.status, fields: template.fields)
+            for line in fields.readableBytesView.split(separator: 0x0A) {
+                guard let field = try? ResponseGate.field(ofLine: ArraySlice(line.dropLast())) else { continue }
+                response.fields.append(field)
+            }
+            return response
+        }
+    }
+
+    /// Records the end of an exchange that was answered from the store after a 304.
+    package func ended(_ relay: Relay, validated reply: Reply, _ course: Course) {
+        record(relay, reply.trace, course) { reply.head }
+    }
+
+    private func record(_ relay: Relay, _ trace: Trace, _ course: Course, response: () -> ResponseHead) {
+        statistics.countRelay()
+        statistics.count(trace, took: course.head)
+        statistics.deliver(course.end.bytes, of: trace)
+        relay.basis.request.spent(Int64(relay.bytes.readableBytes), course.received)
+        let moment = now()
+        let represents = ring.admit(isNotable: course.end.error != nil, at: moment)
+        guard represents > 0 else { return }
+        let sent = relay.sent
+        var trace = Trace(trace, url: sent.url, startedAt: moment)
+        trace.identity = relay.identity
         let full = RecordedExchange.FullExchange(
-            trace: trace, request: sent.fields, response: response, end: end, began: began, head: head, whole: whole)
+            trace: trace, request: sent.fields, response: response(), end: course.end, began: course.began, head: course.head,
+            whole: ContinuousClock.now - course.began)
         ring.append(.full(full.kept), at: moment, represents: represents)
     }
 }

@@ -116,7 +116,7 @@ final class WriteRule: Sendable {
         return Relay(
             basis: basis, madeAt: relayed.sentAt, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body),
             templates: templates,
-            identity: passed.identity, first: nil, write: relayed)
+            identity: passed.identity, write: relayed)
     }
 
     private func sent(_ write: PlainWrite, in received: Span<UInt8>, key: String, _ body: ByteBuffer) -> ByteBuffer {

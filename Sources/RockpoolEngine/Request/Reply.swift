@@ -24,16 +24,30 @@ package struct Reply: Sendable {
     }
 }
 
-/// A read that was passed on to its upstream because nothing was stored under its keys.
+/// A read that was passed on to its upstream, because nothing was stored under its keys, or what was had to be validated.
 struct PassedRead: Sendable {
-    /// As it was sent.
-    let request: OutboundRequest
+    /// What became of the answer, as it will of the next one.
+    enum Use: Sendable {
+        case pass, store, validate
+    }
+
+    /// As it was sent, but for the conditions that validate.
+    private(set) var request: OutboundRequest
     /// As the client has sent it.
     let received: RequestHead
     let plan: RoutePlan
     let identity: Identity
-    /// True if the response is stored now; false if it is not, and the next one will not be either.
-    let isStored: Bool
+    let use: Use
+
+    /// Nil for a read that is not its client's request as it came.
+    /// - Parameter request: as it was sent; nil if that is not known.
+    init?(_ request: OutboundRequest?, in context: RequestContext, to use: Use) {
+        guard let request, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil else { return nil }
+        (self.request, received, plan, identity) = (request, context.request, context.plan, context.identity)
+        self.use = use
+        guard use == .validate else { return }
+        for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince] { self.request.head.fields[name] = nil }
+    }
 
     /// The names of fields by which the configuration tells identities apart, where they are no part of what a credential is known by.
     var configured: [[UInt8]] {

@@ -8,7 +8,7 @@ package final class EarlyAnswer: Sendable {
     let request: RequestHead
     /// The head as it was received; empty for a failure.
     let head: [UInt8]
-    /// What the relay was about: a `FirstRead`, a `RelayedWrite`, or nothing but the request.
+    /// What the relay was about: a `RelayedRead`, a `RelayedWrite`, or nothing but the request.
     let subject: (any Sendable)?
     /// What became of the request if it was sent, lost, and may be repeated: the first sending may have had its effect.
     let lost: TransferFailure?

@@ -212,7 +212,7 @@ extension FastPathHandler {
             let way = pool.take(to: RelayDestination(relay.basis.request), timeout: relay.basis.request.timeouts.connect)
         else { return false }
         // The full path refuses it.
-        guard let place = free(), relay.first?.begin() != false else {
+        guard let place = free(), relay.read?.begin() != false else {
             pool.takeBack(way, isUsed: false)
             return false
         }

@@ -128,9 +128,10 @@ final class RelayedExchange {
     /// The connection was closed before a response. Whatever may be sent twice is sent again.
     private func lost() {
         spend()
-        guard let write = relay.write else { return handOver(RelayOutcome(nil)) }
+        let request = relay.basis.request
+        guard relay.write != nil || request.isWrite else { return handOver(RelayOutcome(nil)) }
         let failure = TransferFailure(kind: .reset, sent: .maybe, detail: "the connection was closed before a response")
-        if write.isRepeatable { return handOver(RelayOutcome(nil, lost: failure)) }
+        if relay.write?.isRepeatable ?? !request.needsFreshConnection { return handOver(RelayOutcome(nil, lost: failure)) }
         connection.noteLost()
         handOver(RelayOutcome(.failure(failure)))
     }
@@ -170,7 +171,7 @@ final class RelayedExchange {
         // The connection goes back once the write is recorded.
         case .recording: return phase = .ended
         case .head:
-            relay.first?.leave()
+            relay.read?.leave()
             relay.write?.abandon()
             finish()
         case .noting: finish()
@@ -221,17 +222,22 @@ final class RelayedExchange {
     /// Ends the fetch of a read, or starts to store its response. False if the read pipeline has to.
     private func isKept(_ match: RelayTemplate.Match, of template: RelayTemplate) -> Bool {
         guard template.use == .store else {
-            relay.first?.pass()
+            var shown: ResponseHead?
+            if template.hasTag, relay.read?.showsState == true {
+                guard let fields = template.fields(of: match, in: pending.readableBytesUInt8Span) else { return false }
+                shown = ResponseHead(status: template.status, fields: fields)
+            }
+            relay.read?.pass(shown)
             return true
         }
-        guard let first = relay.first else { return false }
+        guard let read = relay.read else { return false }
         // A body that arrives later is stored while it is relayed, which the pipeline does.
         guard let length = match.length, pending.readableBytes == match.headLength + Int(length),
             let body = pending.getSlice(at: pending.readerIndex + match.headLength, length: Int(length)),
             let fields = template.fields(of: match, in: pending.readableBytesUInt8Span)
         else { return false }
         let head = ResponseHead(status: template.status, fields: fields)
-        return first.keep(head, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
+        return read.keep(head, body: ByteBuffer(bytes: body.readableBytesView), on: executor)
     }
 
     /// Works the effects of a write into the cache, then relays its answer.
@@ -334,8 +340,8 @@ final class RelayedExchange {
 
     private func record(_ template: RelayTemplate, error: String?) {
         relays?.ended(
-            relay, by: template, fields: passed, received: received, began: began, head: headAfter,
-            end: ReplyEnd(bytes: bodyBytes, error: error))
+            relay, by: template, fields: passed,
+            Relays.Course(received: received, began: began, head: headAfter, end: ReplyEnd(bytes: bodyBytes, error: error)))
     }
 
     // MARK: the pipeline's
@@ -373,14 +379,19 @@ final class RelayedExchange {
     }
 
     private func begin(_ head: ResponseHead, length: Int64?, isChunked: Bool) {
+        // Whatever a connection's field says but the usual: the connection is not used again.
+        closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || head.endsConnection
+        if head.status == 304,
+            let reply = relay.read?.answer(to: ResponseHead(status: 304, fields: HopByHop.stripped(answer: head.fields)))
+        {
+            return answer(reply)
+        }
         // The account of a rule is that of the client that it was learned from.
         let account = relays == nil ? relay.basis.request.account : nil
         let pipe = BodyPipe(budget: account?.memory ?? .own)
         answeredAt = .now
         if StreamLimits.isStream(head) { idleLimit = relay.basis.request.timeouts.streamIdle }
         body = RelayBody(length: length, isChunked: isChunked)
-        // Whatever a connection's field says but the usual: the connection is not used again.
-        closes = rawHead.starts(with: Array("HTTP/1.0".utf8)) || head.endsConnection
         var wire = WireEvidence(bytesSent: Int64(relay.bytes.readableBytes), isFreshConnection: false)
         wire.endsConnection = closes || body.endsWithConnection
         let reply = OriginReply(head: head, length: length, body: pipe, wire: wire)
@@ -392,6 +403,25 @@ final class RelayedExchange {
         pending = ByteBuffer()
         feed(&rest, to: pipe)
         handOver(RelayOutcome(.success(reply), head: rawHead))
+    }
+
+    /// Answers from the store: the upstream has validated what is stored.
+    private func answer(_ reply: Reply) {
+        relays?.answered(relay)
+        var out = ByteBuffer()
+        if case .bytes(let body) = reply.body {
+            bodyBytes = Int64(body.readableBytes)
+            out.reserveCapacity(1024 + body.readableBytes)
+            HeadSerializer.write(reply.head, framing: .length(bodyBytes), connection: nil, into: &out)
+            out.writeImmutableBuffer(body)
+        }
+        phase = .ended
+        client?.send(out)
+        connection.release(keeps: !closes && pending.readableBytes == 0)
+        relays?.ended(
+            relay, validated: reply,
+            Relays.Course(received: received, began: began, head: ContinuousClock.now - began, end: ReplyEnd(bytes: bodyBytes, error: nil)))
+        client?.relayEnded(isComplete: true)
     }
 
     private func feed(_ bytes: inout ByteBuffer, to pipe: BodyPipe) {

@@ -195,14 +195,7 @@ extension CacheStore {
     /// - Parameter groups: names of its cache groups; nil keeps the present ones.
     /// - Throws: `DatabaseError`.
     package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
-        if let groups, mayWriteLater(entry) {
-            // Read first: what is invalidated after it was looked for is seen by its removal from memory.
-            let epoch = memory.epoch(of: entry.key)
-            let response = marked(response, of: entry.key, groups: groups)
-            if memory.replace(entry, by: response, epoch: epoch) {
-                return writeLater(Freshening(entry: entry, response: response, groups: groups))
-            }
-        }
+        if let groups, freshenInMemory(entry, as: response, groups: groups) { return }
         let freshening = Freshening(entry: entry, response: response, groups: groups)
         try await queue.commit(weight: freshening.weight) { db in
             // What waits for the same row is older.
@@ -210,6 +203,17 @@ extension CacheStore {
             _ = try self.write(freshening, in: db)
         }
         memory.remove([entry.key.text])
+    }
+
+    /// The same for an entry in memory. Callable on an event loop; false if the row must be written at once, and nothing has changed.
+    package func freshenInMemory(_ entry: CacheEntry, as response: StoredResponse, groups: [String]) -> Bool {
+        guard mayWriteLater(entry) else { return false }
+        // Read first: what is invalidated after it was looked for is seen by its removal from memory.
+        let epoch = memory.epoch(of: entry.key)
+        let response = marked(response, of: entry.key, groups: groups)
+        guard memory.replace(entry, by: response, epoch: epoch) else { return false }
+        writeLater(Freshening(entry: entry, response: response, groups: groups))
+        return true
     }
 
     /// A revalidated response whose row is to be written.

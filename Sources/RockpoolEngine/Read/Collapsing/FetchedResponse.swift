@@ -8,8 +8,9 @@ import Synchronization
 /// The outcome of a request to the upstream.
 enum FetchOutcome: Sendable {
     case answered(FetchedResponse)
-    /// A 304 validated the entry, and its head is updated. `forRequester` holds the 304's fields for the requesting client alone.
-    case validated(CacheEntry, forRequester: HTTPFields)
+    /// A 304 validated the entry, and its head is updated. `forRequester` holds the 304's fields for the requesting client alone; `by` is the
+    /// request as it was sent, as in `FetchedResponse.request`.
+    case validated(CacheEntry, forRequester: HTTPFields, by: OutboundRequest?)
     case failed(TransferFailure)
 }
 
@@ -80,10 +81,8 @@ struct FetchedResponse: Sendable {
 
     /// What a relay needs to know of the read; nil unless the response is stored, or the next one will not be stored either.
     func passed(in context: RequestContext) -> PassedRead? {
-        guard stored != nil || isLastingRefusal, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil, let request
-        else { return nil }
-        return PassedRead(
-            request: request, received: context.request, plan: context.plan, identity: context.identity, isStored: stored != nil)
+        guard stored != nil || isLastingRefusal else { return nil }
+        return PassedRead(request, in: context, to: stored == nil ? .pass : .store)
     }
 
     func bodyForRequester(in context: RequestContext) -> ReplyBody {
