@@ -74,8 +74,8 @@ final class RelayPool {
 
     /// Takes an idle connection; nil if there is none. Opens one for the next request only if the origin is known to keep connections.
     /// - Parameter timeout: the time to open one.
-    func take(to destination: RelayDestination, ifKeptWithin timeout: TimeSpan) -> RelayConnection? {
-        take(to: destination, timeout: places[destination]?.isKept == true ? timeout : nil)
+    func take(to destination: RelayDestination, idleAtMost quiet: TimeSpan? = nil, ifKeptWithin timeout: TimeSpan) -> RelayConnection? {
+        take(to: destination, idleAtMost: quiet, timeout: places[destination]?.isKept == true ? timeout : nil)
     }
 
     /// Notes that an origin has kept a connection open after a response.

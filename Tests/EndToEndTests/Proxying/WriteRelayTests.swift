@@ -248,6 +248,38 @@ import Testing
         }
     }
 
+    /// Writes that no relay takes use the connections of relays all the same; a lost one is sent again only where that is harmless.
+    @Test(arguments: ["reset", "close"], [("POST", "unknown"), ("POST", "yes"), ("PUT", "unknown")])
+    func writesOfThePipelineKeepTheirConnections(_ how: String, _ kind: (method: String, honoured: String)) async throws {
+        let upstream: JSONValue = ["idempotency": ["honoured": .string(kind.honoured), "max_processing": "300ms"]]
+        let usual = kind.method == "PUT" ? "HTTP/1.1 204 No Content\r\n\r\n" : Self.usual
+        try await RelaySite.with(usual, upstream: upstream) { site in
+            var number = 0
+            func write() async throws -> MessageHead {
+                number += 1
+                return try await site.write("{}", method: kind.method, fields: "Idempotency-Key: \"k-\(number)\"\r\n").head
+            }
+            for _ in 0..<20 { try await #expect((200...204).contains(write().status)) }
+            #expect(site.script.connections <= 4, "\(site.script.connections) connections")
+            try await #expect(site.relays() == 0)
+            let sent = site.script.requests("\(kind.method) /notes").count
+            site.script.answer = how
+            async let lost = write()
+            try await eventually("the write") { site.script.requests("\(kind.method) /notes").count > sent }
+            site.script.answer = usual
+            let reply = try await lost
+            let attempts = site.script.requests("\(kind.method) /notes").dropFirst(sent)
+            if kind == ("POST", "unknown") {
+                #expect(reply.status == 202 && reply["rockpool-state"] == "uncertain" && attempts.count == 1, "\(reply) \(attempts)")
+            } else {
+                #expect((200...204).contains(reply.status), "\(reply)")
+                try await site.server.outboxIsEmpty()
+                let all = site.script.requests("\(kind.method) /notes").dropFirst(sent)
+                #expect(all.count >= 2 && Set(all.map { MessageHead($0)["idempotency-key"] }).count == 1, "\(all)")
+            }
+        }
+    }
+
     /// A queued write to one path leaves the relays of all others.
     @Test func aDeliveredFileStopsOnlyItsOwnRelays() async throws {
         try await RelaySite.with(Self.usual) { site in
