@@ -24,7 +24,7 @@ extension EntryLookup {
     }
 
     /// True if the ids of a resource are numbers; nil if nothing has shown them. The newest known copies tell: those of the list, else those of
-    /// other lists and of items.
+    /// other lists and of items, else what was learned.
     /// - Parameter request: a create.
     func idsAreNumbers(at request: RequestHead, resource: Resource, partition: String?) async -> Bool? {
         if let learned = resource.learned, learned.ids != .number { return false }
@@ -34,7 +34,8 @@ extension EntryLookup {
         var found = await listedIDsAreNumbers(at: request, resource: resource, in: readable)
         if found == nil { found = await storedIDsAreNumbers(at: request.origin, resource: resource, in: readable) }
         if let found { data.localIDs.note(areNumbers: found, at: place) }
-        return found
+        // Of a list without entries its description has told it.
+        return found ?? resource.learned.map { $0.ids == .number }
     }
 
     private func listedIDsAreNumbers(at request: RequestHead, resource: Resource, in readable: [StoragePartition]) async -> Bool? {
