@@ -30,16 +30,20 @@ extension RecalledDeliveries {
 }
 
 extension ResourceLearning {
-    /// - Parameter folded: what is forgotten when something is learned.
+    /// - Parameters:
+    ///   - folded: what is forgotten when something is learned.
+    ///   - document: reads JSON, and what else descriptions are written in.
     convenience init(
         cache: CacheStore, data: DataStore, folded: FoldedReads, active: ActiveConfiguration, logger: Logger,
-        now: @escaping @Sendable () -> Timestamp
+        document: @escaping @Sendable (_ bytes: [UInt8]) -> JSONValue?, now: @escaping @Sendable () -> Timestamp
     ) {
         let lookup = EntryLookup(cache: cache, data: data, logger: logger, now: now)
         self.init(data: data, active: active, logger: logger) { entry, limit in
             try await lookup.content(of: entry, limit: limit)
         } copies: { url, partition in
             (try? await cache.copies(ofPath: url, in: [partition, .shared], limit: 1)) ?? []
+        } document: {
+            document($0)
         } onChange: {
             folded.forget()
             cache.forgetHot()

@@ -68,10 +68,12 @@ package final class Engine: Sendable {
     ///   - cheapWhole: The largest complete body that is fetched after a HEAD or a range request.
     ///   - accessLog: Receives the lines of the access log, and returns at once.
     ///   - unread: The reason why no upstream is known, where no configuration was read.
+    ///   - document: Reads JSON, and what else descriptions of APIs are written in.
     package init(
         configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
         now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, cheapWhole: ByteCount = .mib(4),
-        accessLog: (@Sendable (String) -> Void)? = nil, unread: String? = nil
+        accessLog: (@Sendable (String) -> Void)? = nil, unread: String? = nil,
+        document: @escaping @Sendable (_ bytes: [UInt8]) -> JSONValue? = { try? JSONValue.parse($0) }
     ) {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
@@ -89,7 +91,8 @@ package final class Engine: Sendable {
             directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, ticks: cache.ticks, now: now)
         active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
         let folded = FoldedReads()
-        learning = ResourceLearning(cache: cache, data: data, folded: folded, active: active, logger: logger, now: now)
+        learning = ResourceLearning(
+            cache: cache, data: data, folded: folded, active: active, logger: logger, document: document, now: now)
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)

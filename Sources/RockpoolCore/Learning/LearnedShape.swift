@@ -55,7 +55,7 @@ package struct LearnedShape: Hashable, Sendable {
         hasOtherPosts = candidate.hasOtherPosts
         recent = candidate.list.ids
         updatedAt = CommonMembers.pointer(to: CommonMembers.changeTimes, among: reading.members)
-        if !item.isCreate { note(item, reading.members) }
+        if !item.isCreate { note(members: reading.members, hasETag: item.hasETag) }
     }
 
     /// A list whose items the API's own description names.
@@ -67,7 +67,7 @@ package struct LearnedShape: Hashable, Sendable {
         links = candidate.list.links
         (lists, creates, isDescribed) = (candidate.reads, described.creates ? 1 : 0, true)
         hasOtherPosts = candidate.hasOtherPosts
-        recent = candidate.list.ids
+        (recent, others) = (candidate.list.ids, described.others)
         updatedAt = CommonMembers.pointer(to: CommonMembers.changeTimes, among: candidate.list.members)
     }
 
@@ -86,8 +86,8 @@ package struct LearnedShape: Hashable, Sendable {
 
     /// Takes what the answer to a read of an item shows beside its members.
     /// - Returns: true if more is known than before.
-    @discardableResult mutating func note(_ item: SeenItem, _ members: Set<String>) -> Bool {
-        guard !item.hasETag, version == "etag", let version = CommonMembers.pointer(to: CommonMembers.versions, among: members) else {
+    @discardableResult mutating func note(members: Set<String>, hasETag: Bool) -> Bool {
+        guard !hasETag, version == "etag", let version = CommonMembers.pointer(to: CommonMembers.versions, among: members) else {
             return false
         }
         self.version = version

@@ -102,7 +102,10 @@ package struct ResourceLearner: Sendable {
     private mutating func noteNewRead(_ seen: SeenAnswer) -> [Change] {
         guard let body = seen.body else { return [] }
         let key = seen.path.withoutSlash
-        guard let list = ReadList(in: body, profile: seen.profile), let form = list.form else {
+        let described = described(at: seen.path, to: seen.owner)?.collection
+        // Only a description can tell that an empty array is a list, and of what.
+        let list = described?.shape.flatMap { ReadList(body, as: $0) } ?? ReadList(in: body, profile: seen.profile)
+        guard let list, let form = list.form ?? described?.ids else {
             guard let item = SeenItem(seen) else { return [] }
             return confirm(with: item, among: item.places.map(\.collection) + shallowLists(of: item), by: seen.owner)
         }
@@ -137,16 +140,22 @@ package struct ResourceLearner: Sendable {
     /// True if this is what the last description that an identity has read says.
     package func knows(_ description: APIDescription, owner: String) -> Bool { descriptions[owner] == description }
 
-    /// Makes a list a shape if a description names its items. One that was withdrawn needs traffic.
-    private mutating func confirmDescribed(_ key: String, of holder: String) -> [Change] {
+    /// What descriptions say of a path to an identity, and who has read it; nil for a shape that was withdrawn: it needs traffic.
+    private func described(at path: String, to holder: String) -> (reader: String, collection: APIDescription.Collection)? {
+        guard !descriptions.isEmpty, withdrawn[path.withoutSlash] == nil else { return nil }
         let readers = holder == StoragePartition.shared.name ? Array(descriptions.keys) : [holder, StoragePartition.shared.name]
-        guard let candidate = evidence[holder]?.lists[key], withdrawn[key] == nil, shapes.count < Self.shapeLimit,
-            let reader = readers.first(where: { descriptions[$0]?.collection(at: candidate.path) != nil }),
-            let described = descriptions[reader]?.collection(at: candidate.path), let envelope = described.envelope
+        return readers.lazy.compactMap { reader in descriptions[reader]?.collection(at: path).map { (reader, $0) } }.first
+    }
+
+    /// Makes a list a shape if a description names its items.
+    private mutating func confirmDescribed(_ key: String, of holder: String) -> [Change] {
+        guard let candidate = evidence[holder]?.lists[key], shapes.count < Self.shapeLimit,
+            let described = described(at: candidate.path, to: holder), described.collection.fits(candidate.list.shape),
+            let envelope = described.collection.envelope
         else { return [] }
         for name in evidence.keys { evidence[name]?.forget(key) }
-        let shower = holder == StoragePartition.shared.name ? reader : holder
-        shapes[key] = LearnedShape(candidate, described: described, envelope: envelope, owner: shower)
+        let shower = holder == StoragePartition.shared.name ? described.reader : holder
+        shapes[key] = LearnedShape(candidate, described: described.collection, envelope: envelope, owner: shower)
         learned = LearnedResources(shapes.values)
         return [.learned(candidate.path)]
     }
@@ -206,7 +215,8 @@ package struct ResourceLearner: Sendable {
 
     /// The object of an item and the template of its path, if it is of a list: an entry that was listed, or what a POST to it has made.
     private static func fit(_ item: SeenItem, _ candidate: Candidate, key: String) -> (SeenItem.Reading, template: String)? {
-        guard item.profile == candidate.profile else { return nil }
+        // An empty list shows nothing that an item could have.
+        guard item.profile == candidate.profile, !candidate.list.ids.isEmpty else { return nil }
         guard item.isCreate else {
             for place in item.places where (place.collection == key || place.isShallow(in: key)) && candidate.list.ids.contains(place.id) {
                 if let reading = item.reading(like: candidate.list, id: place.id) { return (reading, place.item) }
@@ -248,10 +258,10 @@ package struct ResourceLearner: Sendable {
         let resource = learned.entries[index].resource
         guard seen.profile == resource.profile else { return [] }
         let object = seen.body.flatMap { JSONPointer(resource.envelope)?.get(in: $0) }
-        if let object, let members = object.object, JSONPointer(resource.id)?.get(in: object)?.entityID == id, let item = SeenItem(seen) {
+        if let object, let members = object.object, JSONPointer(resource.id)?.get(in: object)?.entityID == id {
             return change(index) {
                 $0.items += 1
-                return $0.note(item, ReadList.members(of: members))
+                return $0.note(members: ReadList.members(of: members), hasETag: seen.hasETag)
             }
         }
         let shapes = learned.entries[index].shapes.compactMap { self.shapes[$0] }

@@ -40,6 +40,8 @@ package final class ResourceLearning: Sendable {
     private let content: @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?
     /// The stored answers to a read of a URL, of a partition and those that all share.
     private let copies: @Sendable (_ url: String, _ partition: StoragePartition) async -> [CacheEntry]
+    /// Reads JSON, and what else descriptions are written in.
+    private let document: @Sendable (_ bytes: [UInt8]) -> JSONValue?
     private let active: ActiveConfiguration
     private let logger: Logger
     /// Called after the routes have changed.
@@ -50,10 +52,10 @@ package final class ResourceLearning: Sendable {
         data: DataStore, active: ActiveConfiguration, logger: Logger,
         content: @escaping @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?,
         copies: @escaping @Sendable (_ url: String, _ partition: StoragePartition) async -> [CacheEntry],
-        onChange: @escaping @Sendable () -> Void
+        document: @escaping @Sendable (_ bytes: [UInt8]) -> JSONValue?, onChange: @escaping @Sendable () -> Void
     ) {
         (self.data, self.active, self.logger) = (data, active, logger)
-        (self.content, self.copies, self.onChange) = (content, copies, onChange)
+        (self.content, self.copies, self.document, self.onChange) = (content, copies, document, onChange)
     }
 
     /// Makes what earlier runs have learned part of the routes.
@@ -84,10 +86,13 @@ package final class ResourceLearning: Sendable {
         take(.stored(entry), of: upstream)
     }
 
-    /// Takes the URLs that an answer names as descriptions of its API, and the answer itself if it is one of them.
+    /// Takes the URLs that an answer names as descriptions of its API, and the answer itself if it is one of them, or is one by its name.
     private func noteLinks(of entry: CacheEntry, upstream: String) {
-        if state.withLock({ $0.linked[upstream]?.contains(entry.key.url) == true }) { take(.description(entry), of: upstream) }
-        guard entry.response.head.fields.contains(.link), let request = try? RequestHead(url: entry.key.url) else { return }
+        guard let request = try? RequestHead(url: entry.key.url) else { return }
+        if APIDescription.isMetadata(request.path) || state.withLock({ $0.linked[upstream]?.contains(entry.key.url) == true }) {
+            take(.description(entry), of: upstream)
+        }
+        guard entry.response.head.fields.contains(.link) else { return }
         let links = APIDescription.links(in: entry.response.head, to: request)
         let new = state.withLock { state in
             links.filter { link in
@@ -186,14 +191,23 @@ package final class ResourceLearning: Sendable {
 
     private func noteDescription(_ entry: CacheEntry, of upstream: String) async {
         guard entry.response.bodyLength <= Int64(APIDescription.sizeLimit), let request = try? RequestHead(url: entry.key.url),
-            let bytes = try? await content(entry, APIDescription.sizeLimit), let document = try? JSONValue.parse(bytes),
-            let description = APIDescription(document, target: request.target)
+            let bytes = try? await content(entry, APIDescription.sizeLimit),
+            let description = APIDescription(bytes, target: request.target, document: document)
         else { return }
         let owner = entry.key.identity
         guard state.withLock({ $0.learners[upstream]?.knows(description, owner: owner) }) != true else { return }
         logger.notice("\(upstream): its description at \(request.path) is evidence from now on")
         let changes = change(upstream) { $0.note(description, owner: owner) }
         await tell(changes, of: upstream, isKept: true)
+        await readAgain(description.paths.map { request.origin.url + $0 }, in: entry.key.partition)
+    }
+
+    /// Takes the copies of lists once more, in which only a description that was read after them shows something.
+    private func readAgain(_ urls: [String], in partition: StoragePartition) async {
+        for url in urls {
+            guard let list = await copies(url, partition).first, let request = try? RequestHead(url: list.key.url) else { continue }
+            note(list, plan: active.routes.plan(for: request))
+        }
     }
 
     private func note(_ answer: SeenAnswer, of upstream: String) async {

@@ -4,6 +4,17 @@ import RockpoolCore
 import Yams
 
 enum DocumentText {
+    /// The most marks of YAML that may begin or end a node in a description of which nobody has said that it be read. Nodes cost far more
+    /// time and memory than their bytes.
+    private static let markLimit = 500_000
+
+    /// The value of a description that an API has; nil also if it has more nodes than descriptions have.
+    static func described(_ bytes: [UInt8]) -> JSONValue? {
+        if let json = try? JSONValue.parse(bytes) { return json }
+        guard bytes.count(where: { "\n,:-[{".utf8.contains($0) }) <= markLimit else { return nil }
+        return value(of: bytes)
+    }
+
     /// Nil if the text is neither JSON nor YAML, or if its aliases make it much larger than it is.
     static func value(of bytes: [UInt8]) -> JSONValue? {
         if let json = try? JSONValue.parse(bytes, sizeLimit: .mib(64)) { return json }

@@ -59,7 +59,7 @@ struct Server: Sendable {
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
-            accessLog: AccessLog().write)
+            accessLog: AccessLog().write, document: DocumentText.described)
         engine.traces.setVersion(Version.number)
         await engine.applyQuotas()
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)

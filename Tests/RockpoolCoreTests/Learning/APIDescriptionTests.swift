@@ -113,6 +113,110 @@ import Testing
         #expect(learner.words.isEmpty)
     }
 
+    // MARK: what a document shows of lists
+
+    private static let reference = ##"{"$ref":"#/S/Note"}"##
+    private static let plainList = #"{"type":"array","items":\#(reference)}"#
+    private static let page = #"{"properties":{"total":{"type":"integer"},"results":\#(plainList)}}"#
+    private static let number = #"{"id":{"type":"integer"},"text":{}}"#
+    private static let named = #"{"id":{"type":"integer"},"login":{"type":"string"}}"#
+
+    /// A document whose notes have these members, and whose list has this schema.
+    private static func shown(_ members: String, list: String, item: String = "/notes/{id}", _ more: String = "") -> String {
+        let get = { (schema: String) in #""get":{"responses":{"200":{"content":{"application/json":{"schema":\#(schema)}}}}}"# }
+        let list = #""/notes":{\#(get(list)),"post":{"responses":{"201":{}}}}"#
+        let entry = #""\#(item)":{\#(get(reference))}"#
+        return #"{"openapi":"3.0.3","paths":{\#(list),\#(entry)\#(more)},"S":{"Note":{"properties":\#(members)}}}"#
+    }
+
+    @Test(
+        arguments: [
+            (shown(number, list: plainList), "[]", "/notes /notes/{id} creates", .number),
+            (shown(number, list: page), #"{"total":0,"results":[]}"#, "/notes /notes/{id} items /results creates", .number),
+            (shown(#"{"id":{"type":"string","format":"uuid"}}"#, list: plainList), "[]", "/notes /notes/{id} creates", .uuid),
+            (shown(#"{"slug":{"type":"string"}}"#, list: plainList), "[]", "/notes /notes/{id} id /slug creates", .text),
+            // The member that the path names is the id.
+            (shown(named, list: plainList, item: "/notes/{login}"), "[]", "/notes /notes/{id} id /login creates", .text),
+            (
+                shown(named, list: plainList, item: "/notes/{login}"), #"[{"id":1,"login":"anna"}]"#,
+                "/notes /notes/{id} id /login creates", .text
+            ),
+        ] as [(String, String, String, IdentifierForm)])
+    func anEmptyListIsKnownAsTheDocumentShowsIt(document: String, list: String, known: String, ids: IdentifierForm) throws {
+        let description = try #require(try Self.described(document))
+        var learner = ResourceLearner()
+        #expect(learner.note(description, owner: "anna").isEmpty, "nobody has used the path")
+        learner = ResourceLearner(json: learner.json)
+        #expect(learner.note(.get("/notes", list)) == [.learned("/notes")])
+        #expect(learner.words == [known] && learner.resources.first?.learned?.ids == ids)
+    }
+
+    @Test(
+        arguments: [
+            // The list has another form than the document says, or no place for entries.
+            (shown(number, list: page), #"[{"id":1,"text":"a"}]"#), (shown(number, list: page), #"{"results":{}}"#),
+            (shown(number, list: plainList), #"{"results":[]}"#), (shown(number, list: plainList), #"[{"text":"a"}]"#),
+            // Neither the document nor an entry tells the places, or the form of ids.
+            (shown(number, list: "{}"), "[]"), (shown(#"{"id":{}}"#, list: plainList), "[]"),
+            (shown(#"{"id":{"type":["integer","null"]}}"#, list: plainList), "[]"),
+            (shown(number, list: #"{"items":{"properties":{"name":{}}}}"#), "[]"),
+            // Two lists in one answer.
+            (shown(number, list: #"{"properties":{"a":\#(plainList),"b":\#(plainList)}}"#), #"{"a":[],"b":[]}"#),
+        ])
+    func aListThatIsNotAsTheDocumentShowsItIsNotKnown(document: String, list: String) throws {
+        let description = try #require(try Self.described(document))
+        var learner = ResourceLearner([.get("/notes", list)])
+        #expect(learner.note(description, owner: "anna").isEmpty)
+        #expect(learner.note(.get("/notes", list)).isEmpty)
+        #expect(learner.words.isEmpty)
+    }
+
+    @Test func aShapeOfADescriptionEndsWithTheFirstContradiction() throws {
+        let description = try #require(try Self.described(Self.shown(Self.number, list: Self.plainList)))
+        var learner = ResourceLearner()
+        _ = learner.note(description, owner: "anna")
+        #expect(learner.note(.get("/notes", "[]")) == [.learned("/notes")])
+        #expect(learner.note(.get("/notes", #"[{"text":"a"}]"#)).count == 1)
+        #expect(learner.words.isEmpty)
+        // Nor is it confirmed by a description again.
+        #expect(learner.note(.get("/notes", "[]")).isEmpty)
+        #expect(learner.words.isEmpty)
+    }
+
+    @Test func otherPathsOfTheDocumentAreNoEntries() throws {
+        let paths = #","/notes/search":{"get":{}},"/notes/tags":{"post":{}},"/notes/{id}/tags":{"get":{}}"#
+        let description = try #require(
+            try Self.described(Self.shown(#"{"id":{"type":"string"}}"#, list: Self.plainList, paths)))
+        var learner = ResourceLearner()
+        _ = learner.note(description, owner: "anna")
+        learner = ResourceLearner(json: learner.json)
+        #expect(learner.note(.get("/notes", "[]")) == [.learned("/notes")])
+        #expect(learner.resources.first?.learned?.others == ["search", "tags"])
+    }
+
+    @Test(
+        arguments: [
+            #"{"openapi":"3.0.0","paths":["/notes"]}"#, #"{"openapi":3.0,"paths":{}}"#,
+            #"{"openapi":"3.0.0","paths":{"/n":7,"/n/{id}":[]}}"#,
+            #"{"openapi":"3.0.0","paths":{"/n/{id}":{"get":{}},"/n/{id}/m/{id}":{"get":{}}}}"#,
+            shown(#"["id"]"#, list: "7"), shown("true", list: #"{"items":[]}"#), shown(#"{"id":7}"#, list: #"{"items":{"properties":7}}"#),
+            shown(number, list: ##"{"$ref":"#/paths/~1notes/get/responses/200/content/application~1json/schema"}"##),
+            shown(##"{"id":{"$ref":"#/S/Note/properties/id"}}"##, list: plainList),
+            shown(number, list: ##"{"items":{"$ref":"https://other.example/#/S/Note"}}"##),
+        ])
+    func documentsOfAnyFormAreReadToTheirEnd(document: String) throws {
+        let description = try Self.described(document)
+        var learner = ResourceLearner()
+        if let description { _ = learner.note(description, owner: "anna") }
+        for path in ["/notes", "/n"] { #expect(learner.note(.get(path, "[]")).isEmpty) }
+        #expect(learner.words.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func manyPathsAreBounded() throws {
+        let paths = (0..<5_000).map { #""/p\#($0)":{"get":{}},"/p\#($0)/{id}":{"get":{}}"# }
+        #expect(try Self.described(Self.document(paths.joined(separator: ",")))?.collections.count == APIDescription.collectionLimit)
+    }
+
     @Test(
         arguments: [
             (#"</openapi.json>; rel="service-desc""#, ["https://api.example/openapi.json"]),

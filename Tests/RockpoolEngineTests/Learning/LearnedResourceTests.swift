@@ -87,6 +87,35 @@ struct LearnedResourceTests {
         #expect(pool.engine.routes.upstream(for: .notes)?.resources.isEmpty == true)
     }
 
+    private static let description = #"""
+        {
+          "openapi": "3.1.0",
+          "paths": {
+            "/notes": {
+              "get": { "responses": { "200": { "content": { "application/json": { "schema": { "items": { "$ref": "#/note" } } } } } } },
+              "post": { "responses": { "201": {} } }
+            },
+            "/notes/{id}": { "get": { "responses": { "200": { "content": { "application/json": { "schema": { "$ref": "#/note" } } } } } } }
+          },
+          "note": { "properties": { "id": { "type": "integer" } } }
+        }
+        """#
+
+    @Test func anEmptyListIsKnownByADescriptionThatWasReadAfterIt() async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes()])
+        await pool.engine.learning.takeUp()
+        pool.origin.next(.json("[]", [.link: #"</openapi.json>; rel="service-desc""#]))
+        await pool.ask(.get, "/notes")
+        pool.origin.next(.json(Self.description))
+        await pool.ask(.get, "/openapi.json")
+        #expect(try await learned(pool, creates: true).collection == "/notes")
+        pool.clock.advance(by: .seconds(1))
+        pool.goOffline()
+        #expect(await pool.tell(.post, "/notes", #"{"title":"away"}"#).status == 202)
+        let shown = await pool.ask(.get, "/notes").json.array ?? []
+        #expect(shown.map { $0["title"] } == ["away"] && shown.first?["id"]?.integer != nil, "\(shown)")
+    }
+
     @Test func itIsForgottenOnRequest() async throws {
         let pool = try await reader()
         _ = try await learned(pool)
