@@ -49,12 +49,13 @@ class Fleet:
         lined=False,
         joins=True,
         patience="connect: 1s, first_byte: 30s, idle: 30s",
+        policy="standard",
     ):
         self.upstream, self.servers = Upstream(), servers
         self.acknowledged, self.lock = [], threading.Lock()
         self.nodes, self.database, self.lines = {}, {}, {}
         self.binary, self.binaries, self.environment, self.commands = binary, binaries or {}, environment or {}, commands or {}
-        self.absence, self.relayed, self.lined, self.patience = absence, relayed, lined, patience
+        self.absence, self.relayed, self.lined, self.patience, self.policy = absence, relayed, lined, patience, policy
         self.rule = f"idempotency: {{ honoured: {honoured}, max_processing: {processing} }}{upstream}"
         for name in nodes:
             self.add(name)
@@ -76,6 +77,7 @@ class Fleet:
             outbox=f'store: postgresql, url: "{url}", node: {name}, when_unreachable: {self.absence}',
             upstream=f"{self.rule}{via}",
             patience=self.patience,
+            policy=self.policy,
             environment=self.environment.get(name),
             command=self.commands.get(name, ()),
             start=False,
