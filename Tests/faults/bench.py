@@ -220,4 +220,4 @@ class Promises:
     """The writer's interface that `verdict` needs."""
 
     def __init__(self, acknowledged):
-        self.acknowledged = list(acknowledged)
+        self.acknowledged, self.abandoned = list(acknowledged), set()
