@@ -1,5 +1,6 @@
 """The scenarios by name."""
 
+from agreed import disagreed
 from awakened import answered_late, read_late
 from chance import by_chance
 from clockshift import clocks_apart
@@ -13,6 +14,7 @@ from handover import encoded, handed_over, keyed, refused
 from losses import lost, unseen
 from migrated import moved
 from page import shown
+from pooled import pooled
 from promises import watermark, without_keys
 from recovery import restarted
 from scenarios import killed, killed_at, partitioned, plain, secluded, stopped
@@ -66,6 +68,8 @@ SCENARIOS = {
     "S23": older,
     "S24": keyed,
     "S25": known_elsewhere,
+    "S26": disagreed,
+    "S27": pooled,
     "SR": watermark,
     "3S1": three(killed),
     "3S2": three(stopped),

@@ -7,8 +7,13 @@ import time
 
 from clients import Clients
 from fleet import Fleet, until
+from handover import check_idle
 from holding import check
 from postgres import Cluster
+
+
+def has_claimed(server):
+    return server.metric("rockpool_outbox_running") <= server.metric("rockpool_fleet_claimed")
 
 
 class Weather:
@@ -19,13 +24,17 @@ class Weather:
         self.counts = {}
 
     def strike(self):
-        fault = self.chance.choice([self.kill, self.stop, self.cut, self.cut_all, self.restart, self.terminate, self.away, self.slow])
+        faults = [self.kill, self.stop, self.cut, self.cut_all, self.slow_line, self.drop, self.restart, self.pause, self.terminate]
+        fault = self.chance.choice([*faults, self.away, self.slow])
         self.counts[fault.__name__] = self.counts.get(fault.__name__, 0) + 1
         span, node = self.chance.choice([1, 4, 11, 14, 18, 25]), self.chance.choice(list(self.fleet.nodes))
         print(f"    {fault.__name__} {node} {span} s", flush=True)
         fault(node, span)
         # What a gateway took alone has no order with what its clients write through another before it is handed over.
         until(lambda: all(self.is_whole(server) for server in self.fleet.nodes.values()), 40, f"every node is back after {fault.__name__}")
+        # What counts as running is claimed: what stays behind would keep later writes from being sent.
+        for name, server in self.fleet.nodes.items():
+            until(lambda server=server: has_claimed(server), 10, f"{name} counts only what it has claimed as running")
         time.sleep(self.chance.choice([0, 2, 6]))
 
     @staticmethod
@@ -58,6 +67,24 @@ class Weather:
         for name in self.fleet.nodes:
             for link in self.fleet.database[name]:
                 link.mend()
+
+    def slow_line(self, node, span):
+        for link in self.fleet.database[node]:
+            link.delay = 0.1
+        time.sleep(span)
+        for link in self.fleet.database[node]:
+            link.delay = 0
+
+    def drop(self, node, span):
+        for _ in range(5):
+            for link in self.fleet.database[node]:
+                link.drop()
+            time.sleep(span / 10)
+
+    def pause(self, node, span):
+        self.database.pause()
+        time.sleep(span)
+        self.database.pause(False)
 
     def restart(self, node, span):
         self.database.kill()
@@ -96,5 +123,6 @@ def by_chance(given):
     clients.stop()
     took = fleet.drained(120)
     until(lambda: all(server.alive for server in fleet.nodes.values()), 1, "every gateway runs")
+    check_idle(fleet)
     faults = ", ".join(f"{count} {name}" for name, count in sorted(weather.counts.items()))
     return f"seed {seed}, {minutes:g} min: {faults}; {fleet.judge()}; drained in {took:.1f} s"

@@ -9,13 +9,14 @@ import subprocess
 import tempfile
 import time
 
+from agreed import KEY, change, differing
 from fleet import Fleet, until
 from holding import Failed
 from postgres import Cluster
 
 
 def shown(given):
-    """page: the dashboard of one gateway lists the nodes of its fleet, and says so when the database is away."""
+    """page: the dashboard of one gateway lists the nodes of its fleet, what differs in their settings, and says when the database is away."""
     browser = shutil.which("chromium")
     if browser is None:
         return "nothing: Chromium is not installed (make deps-test)"
@@ -25,12 +26,16 @@ def shown(given):
     rows = re.findall(r'data-name="Node">(\w+)</th><td data-name="State"><span class="tag (\w+)">(\w+)<', page)
     if rows != [("a", "good", "live"), ("b", "good", "live")]:
         raise Failed(f"the nodes on the page: {rows}")
+    change(fleet.nodes["b"], "max_processing: 2s", "max_processing: 3s")
+    until(lambda: differing(fleet.nodes["a"]), 15, "the settings differ")
+    if f"b: {KEY}" not in content(browser, fleet.nodes["a"], KEY):
+        raise Failed("the page does not say whose settings differ")
     database.kill()
     until(lambda: fleet.nodes["a"].call("GET", "/v1/status")["fleet"]["database"] == "away", 20, "the database is away")
     words = "The fleet's database is away"
     if words not in content(browser, fleet.nodes["a"], words):
         raise Failed("the page does not say that the database is away")
-    return "2 nodes, and the absence of their database"
+    return "2 nodes, what differs, and the absence of their database"
 
 
 def content(browser, server, wanted):

@@ -1,14 +1,18 @@
-"""A line that can be cut: a relay of TCP that stops passing bytes on, both ways or one, without closing anything."""
+"""A line that can be cut: a relay of TCP that stops passing bytes on, without closing anything. It can be slow, too, or drop its connections."""
 
 import socket
 import threading
+import time
 
 
 class Relay:
-    """Relays connections of loopback to `port`. While it is cut, connections stay open and nothing arrives."""
+    """Relays connections of loopback to `port`. While it is cut, connections stay open and nothing arrives.
+
+    `delay`: seconds that each piece of up to 64 KiB takes longer.
+    """
 
     def __init__(self, port):
-        self.target = port
+        self.target, self.delay, self.ends, self.lock = port, 0, set(), threading.Lock()
         self.passes = threading.Event()
         self.passes.set()
         self.server = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -21,6 +25,20 @@ class Relay:
     def mend(self):
         self.passes.set()
 
+    def drop(self):
+        """Ends every connection; new ones are relayed."""
+        with self.lock:
+            ends = list(self.ends)
+        for end in ends:
+            self.end(end)
+
+    @staticmethod
+    def end(connection):
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
     def accept(self):
         while True:
             client, _ = self.server.accept()
@@ -32,6 +50,8 @@ class Relay:
             server = socket.create_connection(("127.0.0.1", self.target))
         except OSError:
             return client.close()
+        with self.lock:
+            self.ends |= {client, server}
         for pair in ((client, server), (server, client)):
             threading.Thread(target=self.relay, args=pair, daemon=True).start()
 
@@ -39,12 +59,12 @@ class Relay:
         try:
             while data := source.recv(65536):
                 self.passes.wait()
+                time.sleep(self.delay)
                 sink.sendall(data)
         except OSError:
             pass
+        with self.lock:
+            self.ends -= {source, sink}
         # What was sent before the end arrives before it.
         for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            self.end(end)
