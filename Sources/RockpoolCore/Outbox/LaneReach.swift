@@ -70,6 +70,9 @@ package struct LaneRules: Sendable {
 
     /// The settings of an upstream; nil for one that is not declared any more.
     package func context(_ upstream: String) -> ReplayContext? { routes?.upstream(named: upstream).map { ReplayContext($0) } }
+
+    /// True if an upstream takes a POST with an unknown effect again: until then it keeps its place in the order.
+    package func resendsPosts(of upstream: String) -> Bool { context(upstream)?.idempotency.honoured == .yes }
 }
 
 extension RouteTable {

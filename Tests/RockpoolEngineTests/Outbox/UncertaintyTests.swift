@@ -3,6 +3,7 @@
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
+import RockpoolStore
 import RockpoolTesting
 import Testing
 
@@ -129,6 +130,24 @@ struct UncertaintyTests {
         let operation = try await look(pool)
         #expect(operation.state == .uncertain)
         #expect(pool.origin.lines == ["POST /notes"])
+    }
+
+    /// A live write overtook what a crash had interrupted and Rockpool sends again by itself: the older one took effect last.
+    @Test func whatIsSentAgainKeepsItsPlace() async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes { $0.idempotency.honoured = .yes }])
+        pool.goOffline()
+        await pool.tell(.post, "/log", "1")
+        let first = try #require(try await pool.all().first)
+        _ = try await pool.engine.data.lease(id: first.id, now: pool.clock.now)
+        let crashed = Disposition(state: .uncertain, reason: .crashed, nextAttemptAt: pool.clock.now, countsAsAnswered: false)
+        _ = try await pool.engine.data.finish(
+            id: first.id, disposition: crashed, result: nil, attempt: AttemptRecord(sent: .maybe), now: pool.clock.now)
+        pool.comeOnline()
+        let prefer = try #require(HTTPField.Name("Prefer"))
+        #expect(await pool.tell(.post, "/log", "2", [prefer: "wait=0"]).status == 202)
+        #expect(pool.origin.sent.isEmpty)
+        await pool.replay()
+        #expect(pool.origin.sent.map(\.text) == ["1", "2"])
     }
 
     @Test(arguments: [

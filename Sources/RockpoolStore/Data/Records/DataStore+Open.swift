@@ -72,13 +72,9 @@ extension DataStore {
     /// The first operations of the lane nearly always decide, so few are read at first: a lane may hold a hundred thousand. One that has more
     /// than the last number of operations that may hold others counts as held by the last of these.
     static func blocker(of operation: OperationSummary, in lane: String, rules: LaneRules, db: Database) throws -> OperationSummary? {
-        let isStrict = rules.routes?.strictRoutes[operation.upstream] != nil
+        let holding = Self.holding(before: operation, rules: rules)
         for limit in [4, 64, 1024] {
             let sql = "SELECT \(Self.summaryColumns) FROM op WHERE lane = ?1 AND upstream = ?2 AND place < ?3 AND \(OperationState.isOpen)"
-            // Without strict routes these hold nobody.
-            let holding =
-                isStrict
-                ? "" : " AND state <> 'dead' AND NOT (method = 'POST' AND local_id IS NULL AND state IN ('uncertain', 'conflicted'))"
             let values = [lane.databaseValue, operation.upstream.databaseValue, operation.place.databaseValue, limit.databaseValue]
             let before = try summaries("\(sql)\(holding) ORDER BY place LIMIT ?4", values, rules: rules, in: db)
             let needed = Set(before.flatMap(\.needs)).subtracting(before.map(\.sequence))
@@ -94,6 +90,14 @@ extension DataStore {
             if limit == 1024 { return before.last }
         }
         return nil
+    }
+
+    /// The condition that leaves out what holds nobody whatever else its row says, by the rule of `LaneReach`: a lane may have thousands of
+    /// them.
+    private static func holding(before operation: OperationSummary, rules: LaneRules) -> String {
+        if rules.routes?.strictRoutes[operation.upstream] != nil { return "" }
+        let left = operation.isTelemetry || rules.resendsPosts(of: operation.upstream) ? "'conflicted'" : "'conflicted', 'uncertain'"
+        return " AND state <> 'dead' AND NOT (method = 'POST' AND local_id IS NULL AND entity_type IS NULL AND state IN (\(left)))"
     }
 
     private static func summaries(_ sql: String, _ values: [DatabaseValue], rules: LaneRules, in db: Database) throws -> [OperationSummary]
