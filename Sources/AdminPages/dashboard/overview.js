@@ -180,6 +180,9 @@ function figures({ stats }) {
     ], rows));
 }
 
+/** The first of many keys. */
+const some = (keys) => keys.length > 5 ? `${keys.slice(0, 5).join(", ")} and ${keys.length - 5} more` : keys.join(", ");
+
 const lives = { live: "good", expired: "warn", gone: "bad" };
 
 /** The nodes that share the outbox; nothing without a fleet. */
@@ -189,6 +192,7 @@ function fleet({ status, nodes }) {
   return h("section", { "aria-labelledby": "fleet" },
     h("div", { class: "heading" }, h("h2", { id: "fleet" }, "Fleet"),
       h("p", { class: "quiet" }, `This node is ${status.fleet.node}; an accepted write ${survives} the loss of the database's host.`)),
+    status.fleet.differences.map(({ node, keys }) => h("p", {}, tag("other settings", "warn"), ` ${node}: ${some(keys)}`)),
     nodes.length === 0 ? empty("The fleet's database is away", status.fleet.detail ?? "")
       : table("Nodes that share the outbox", [
         { name: "Node", cell: (one) => one.name },

@@ -260,6 +260,9 @@ struct FleetMetrics {
             "rockpool_fleet_lock_wait_seconds_total", kind: .counter, help: "Time until this node had the lock of the fleet.",
             value: fleet.lockWait / .seconds(1))
         metrics.add("rockpool_fleet_nodes", kind: .gauge, help: "Nodes that hold their lease.", value: fleet.nodes)
+        metrics.add(
+            "rockpool_fleet_differing_nodes", kind: .gauge, help: "Nodes that hold their lease and have other settings than this one.",
+            value: fleet.differences.count)
         metrics.add("rockpool_fleet_fenced_total", kind: .counter, help: "How often others took over from this node.", value: fleet.fenced)
     }
 }
