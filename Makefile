@@ -139,7 +139,7 @@ faults-all: release
 fleet-faults: release clients
 	Tests/fleet/run $(SCENARIOS)
 
-## Plants five mistakes into the code of a fleet, one after the other: a scenario must fail for each. A debug build and three minutes.
+## Plants eight mistakes into the code of a fleet, one after the other: a scenario must fail for each. A debug build and three minutes.
 fleet-mistakes: deps clients
 	Tests/fleet/mistakes/run
 
