@@ -16,7 +16,7 @@ from postgres import Cluster
 
 
 def shown(given):
-    """page: the dashboard of one gateway lists the nodes of its fleet, what differs in their settings, and says when the database is away."""
+    """page: the dashboard of one gateway lists the nodes of its fleet, names settings that differ, and says when the database is away."""
     browser = shutil.which("chromium")
     if browser is None:
         return "nothing: Chromium is not installed (make deps-test)"

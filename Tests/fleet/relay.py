@@ -1,4 +1,4 @@
-"""A line that can be cut: a relay of TCP that stops passing bytes on, without closing anything. It can be slow, too, or drop its connections."""
+"""A line that can be cut, slow, or drop its connections: a relay of TCP. While it is cut nothing arrives, and nothing is closed."""
 
 import socket
 import threading
