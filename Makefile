@@ -302,11 +302,13 @@ $(RUFF): | linters
 	@python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --retries 1 --timeout 20 \
 		--target .build/ruff-$(RUFF_VERSION) ruff==$(RUFF_VERSION) || echo "ruff could not be installed: Python files are not checked"
 
-## Checks the format of Swift strictly, circles between folders (`make house`), and Python by ruff if it can be installed.
+## Checks the format of Swift strictly, circles between folders (`make house`), that planted mistakes fit the code, and Python by ruff if it
+## can be installed.
 lint: $(RUFF)
 	$(SWIFT) format lint --strict --parallel --recursive $(SWIFT_PATHS)
 	python3 -B Tests/house/run --quiet --check circles
 	python3 -B -m unittest discover -q -s Benchmarks
+	python3 -B Tests/fleet/mistakes/run --check
 	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q $(PYTHON_PATHS) && $(RUFF) format -q --check $(PYTHON_PATHS); }
 
 ## Measures the rules of CONTRIBUTING.md; fails where a number is above its limit and above its allowance (Tests/house/allowed.json). Tests the

@@ -14,7 +14,7 @@ class Clients:
     """
 
     def __init__(self, fleet, names, *, pause=0.02, isPatient=False):
-        self.fleet, self.pause, self.isStopping = fleet, pause, False
+        self.fleet, self.pause, self.isStopping, self.isPaused = fleet, pause, False, False
         self.refused, self.isPatient = 0, isPatient
         self.homes, self.places, self.goesHome = list(names), list(names), [False] * len(names)
         self.threads = [threading.Thread(target=self.run, args=(n,), daemon=True) for n in range(len(names))]
@@ -25,6 +25,9 @@ class Clients:
         others = list(self.fleet.nodes)
         count = 0
         while not self.isStopping:
+            if self.isPaused:
+                time.sleep(0.1)
+                continue
             if self.goesHome[n]:
                 self.move(n, self.homes[n])
                 self.goesHome[n] = False

@@ -2,6 +2,7 @@
 
 import http.client
 import subprocess
+import time
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -22,15 +23,20 @@ class Copy:
     is_old: bool
 
 
-def read(fleet, node, path):
-    before = fleet.upstream.reads
+def exchange(fleet, node, method, path, body=None, fields=None):
+    """The answer and its text."""
     client = http.client.HTTPConnection("127.0.0.1", fleet.nodes[node].gateway, timeout=15)
     try:
-        client.request("GET", path)
+        client.request(method, path, body, fields or {})
         answer = client.getresponse()
-        text = answer.read().decode()
+        return answer, answer.read().decode()
     finally:
         client.close()
+
+
+def read(fleet, node, path):
+    before = fleet.upstream.reads
+    answer, text = exchange(fleet, node, "GET", path)
     if answer.status != 200:
         raise Failed(f"{node} answered {answer.status} for {path}")
     return Copy(text, fleet.upstream.reads > before, answer.getheader("Rockpool-Dirty") == "1")
@@ -55,6 +61,7 @@ def known_elsewhere(given):
     lists = near(fleet)
     fleet.nodes["a"].call("DELETE", f"/v1/cache?url={quote(f'http://127.0.0.1:{fleet.upstream.port}{ITEM}', safe='')}")
     purge = until(lambda: read(fleet, "b", ITEM).was_fetched, 5, "b has lost what was purged at a")
+    follow(fleet)
     forget(fleet)
     return f"a write was known elsewhere after {write:.1f} s, by its list after {lists:.1f} s, a purge after {purge:.1f} s"
 
@@ -75,6 +82,22 @@ def near(fleet):
     if read(fleet, "b", OTHER).was_fetched:
         raise Failed("b has asked for what is not near the write")
     return took
+
+
+def follow(fleet):
+    """What a has queued is shown by b at once to a client that brings the number of a's answer: b asks the database for up to 1 s."""
+    for server in fleet.nodes.values():
+        server.network("offline")
+    for n in range(20):
+        answer, _ = exchange(fleet, "a", "PUT", f"/notes/{n}", f"mine-{n}", {"Content-Type": "text/plain"})
+        if answer.status != 202:
+            raise Failed(f"a answered {answer.status} while the upstream was away")
+        begun = time.monotonic()
+        shown, text = exchange(fleet, "b", "GET", f"/notes/{n}", fields={"Rockpool-Seen": answer.getheader("Rockpool-Seen")})
+        if (shown.status, text) != (200, f"mine-{n}") and time.monotonic() - begun < 1:
+            raise Failed(f"b answered {shown.status} {text[:80]} for what a has queued")
+    for server in fleet.nodes.values():
+        server.network("auto")
 
 
 def forget(fleet):
