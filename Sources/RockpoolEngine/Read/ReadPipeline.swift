@@ -276,7 +276,7 @@ package final class ReadPipeline: Sendable {
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection || context.exchange.needsFreshConnection, mayShare: context.mayShare(head),
                 route: context.plan.route, early: context.exchange.early, account: context.isBehind ? nil : context.exchange.account,
-                forClient: !context.isBehind, executor: context.exchange.executor,
+                forClient: !context.isBehind, loop: context.exchange.loop,
                 interim: context.exchange.interim,
                 isOwn: { self.portal.isOwn($0, to: context, stored: stored) })
             let reply = try await contentBehind(first, to: head, for: context)

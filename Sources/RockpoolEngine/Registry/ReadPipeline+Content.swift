@@ -24,7 +24,7 @@ extension ReadPipeline {
             reply = try await upstreams.send(
                 head, body: .none, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true,
                 account: context.isBehind ? nil : context.exchange.account, forClient: !context.isBehind,
-                executor: context.exchange.executor)
+                loop: context.exchange.loop)
             reply.head.fields = HTTPFields(reply.head.fields.filter { $0.name != .setCookie && $0.name != .vary })
             reply.request = nil
         }

@@ -40,6 +40,8 @@ package struct Exchange: Sendable {
     package var needsFreshConnection = false
     /// Runs the request's tasks; nil for the shared threads.
     package var executor: (any TaskExecutor)?
+    /// The event loop of the client's connection.
+    package var loop: (any TaskExecutor)?
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
 

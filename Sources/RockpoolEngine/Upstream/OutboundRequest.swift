@@ -34,8 +34,8 @@ package struct OutboundRequest: Sendable {
     package var needsFreshConnection: Bool
     /// False to close its connection behind it.
     package var keepsConnection = true
-    /// Runs the task that sends it, if that is an event loop's; nil for the shared threads.
-    package var executor: (any TaskExecutor)?
+    /// The event loop of the client's connection; nil for what no client waits for.
+    package var loop: (any TaskExecutor)?
     /// False once the network is switched off: then it is not sent again.
     package var isPermitted: @Sendable () -> Bool = { true }
     /// Receives interim responses.

@@ -65,7 +65,7 @@ package final class UpstreamClient: Sendable {
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         mayShare: Bool = false, isPaid: Bool = false, route: Route? = nil, early: EarlyAnswer? = nil, account: ClientAccount? = nil,
-        forClient: Bool = true, executor: (any TaskExecutor)? = nil,
+        forClient: Bool = true, loop: (any TaskExecutor)? = nil,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         isOwn: (OriginReply) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
@@ -81,7 +81,7 @@ package final class UpstreamClient: Sendable {
         // A queued write keeps these.
         for name in HTTPField.Name.keptWithWrites { request.head.fields[name] = nil }
         request.isDeclared = upstream != nil
-        (request.account, request.executor) = (account, executor)
+        (request.account, request.loop) = (account, loop)
         request.isPermitted = { [reachability] in !reachability.isSwitchedOff(upstream?.name) }
         request.parentCredential = ways.first?.credential
         request.spent = counting(upstream, forClient: forClient)

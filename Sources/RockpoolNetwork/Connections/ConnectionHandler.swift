@@ -333,6 +333,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         arrivingWrite = nil
         exchange.needsFreshConnection = wasLost
         (early, wasLost) = (nil, false)
+        exchange.loop = LoopExecutor(loop)
         // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         exchange.executor = executor

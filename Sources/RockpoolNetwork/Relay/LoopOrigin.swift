@@ -5,7 +5,8 @@ import NIOCore
 package import RockpoolCore
 package import RockpoolEngine
 
-/// The production `Origin`. A request whose task runs on an event loop needs no other thread where its upstream keeps HTTP/1.1 connections.
+/// The production `Origin`. A read whose task runs on its client's event loop, and a small write, need no other thread where their upstream
+/// keeps HTTP/1.1 connections.
 package final class LoopOrigin: Origin {
     private let curl: CurlOrigin
     let pools: RelayPools
@@ -20,10 +21,10 @@ package final class LoopOrigin: Origin {
     }
 
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
-        guard let executor = request.executor as? LoopExecutor, executor.loop.inEventLoop, Self.suits(request) else {
+        guard let executor = request.loop as? LoopExecutor, request.isWrite || executor.loop.inEventLoop, Self.suits(request) else {
             return try await curl.send(request)
         }
-        let outcome = await sendOnLoop(request, by: executor)
+        let outcome = await withTaskExecutorPreference(executor) { await sendOnLoop(request, by: executor) }
         if let result = outcome?.result { return try result.get() }
         // It may have been away for long.
         guard request.isPermitted() else {
