@@ -62,6 +62,8 @@ package struct GitRequest: Hashable, Sendable {
     package private(set) var isDone = false
     /// True if the answer is a pack with the whole history of what is wanted, as far as the client has not got it.
     package private(set) var isComplete = false
+    /// True if objects are named by SHA-256.
+    package private(set) var usesSHA256 = false
     /// What the client of versions 0 and 1 understands, as it says in its first line.
     private var capabilities: [String] = []
     /// The question to send in its place, so that every client asks for the same references; nil for the client's own.
@@ -81,6 +83,7 @@ package struct GitRequest: Hashable, Sendable {
         let capabilities = lines.first ?? []
         var arguments = lines.dropFirst().first ?? []
         let lasting = capabilities.filter { !Self.names(aProgram: $0) }
+        usesSHA256 = capabilities.contains(Self.sha256)
         switch capabilities.first {
         case "command=ls-refs":
             kind = .references
@@ -99,7 +102,6 @@ package struct GitRequest: Hashable, Sendable {
             read(arguments)
             isComplete =
                 arguments.allSatisfy { Self.plainOptions.contains($0) || Self.names(anObject: $0) } && !wants.isEmpty
-                && !capabilities.contains(Self.sha256)
             arguments.removeAll { $0 == "no-progress" }
         default: break
         }
@@ -124,9 +126,8 @@ package struct GitRequest: Hashable, Sendable {
         lines[0] = words.prefix(2).joined(separator: " ")
         read(lines)
         self.capabilities = Array(capabilities)
-        isComplete =
-            capabilities.contains("side-band-64k") && !capabilities.contains(Self.sha256)
-            && lines.allSatisfy { $0 == "done" || Self.names(anObject: $0) }
+        usesSHA256 = capabilities.contains(Self.sha256)
+        isComplete = capabilities.contains("side-band-64k") && lines.allSatisfy { $0 == "done" || Self.names(anObject: $0) }
         setKey(self.capabilities, lines)
     }
 
@@ -177,7 +178,6 @@ package struct GitRequest: Hashable, Sendable {
 
     private static func names(anObject line: String) -> Bool { line.hasPrefix("want ") || line.hasPrefix("have ") }
 
-    /// Packs with these names of objects end in another way.
     private static let sha256 = "object-format=sha256"
     private static let plainOptions: Set<String> = ["thin-pack", "no-progress", "include-tag", "ofs-delta", "done"]
 }

@@ -21,10 +21,13 @@ struct StoredPackReader: Sendable {
     private var content = ByteBuffer()
     /// The number of its objects.
     let count: UInt32
+    private let checksumLength: Int
 
     /// Reads the head; nil if the answer has no pack.
-    init?(_ body: CachedBody, in cache: CacheStore) async {
+    /// - Parameter usesSHA256: true for the pack of a repository whose objects are named by SHA-256.
+    init?(_ body: CachedBody, in cache: CacheStore, usesSHA256: Bool) async {
         (self.body, self.cache) = (body, cache)
+        checksumLength = PackChecksum.length(usesSHA256: usesSHA256)
         var start = (offset: Int64(0), packets: ByteBuffer(), content: ByteBuffer())
         while start.content.readableBytes < 12 {
             guard (try? await Self.read(body, in: cache, at: &start.offset, rest: &start.packets, into: &start.content)) == true else {
@@ -40,7 +43,7 @@ struct StoredPackReader: Sendable {
     /// Returns further bytes of the objects; nil at the end.
     mutating func next() async throws(TransferFailure) -> ByteBuffer? {
         while true {
-            let known = content.readableBytes - PackChecksum.length
+            let known = content.readableBytes - checksumLength
             if known > 0 { return content.readSlice(length: known) }
             if try await Self.read(body, in: cache, at: &offset, rest: &packets, into: &content) { continue }
             guard known == 0 else { throw .copyLost }
@@ -80,11 +83,15 @@ actor AssembledPack: BodySource {
     private var parts: [StoredPackReader]
     /// What precedes the pack; nil once it was read.
     private var introduction: [UInt8]?
-    private var checksum = PackChecksum()
+    private var checksum: PackChecksum
     private var isOver = false
 
-    /// - Parameter introduction: precedes the pack.
-    init(_ parts: [StoredPackReader], behind introduction: [UInt8]) { (self.parts, self.introduction) = (parts, introduction) }
+    /// - Parameters:
+    ///   - introduction: precedes the pack.
+    ///   - usesSHA256: true if the objects are named by SHA-256.
+    init(_ parts: [StoredPackReader], behind introduction: [UInt8], usesSHA256: Bool) {
+        (self.parts, self.introduction, checksum) = (parts, introduction, PackChecksum(usesSHA256: usesSHA256))
+    }
 
     func next() async throws(TransferFailure) -> ByteBuffer? {
         if let introduction {

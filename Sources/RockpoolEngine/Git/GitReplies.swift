@@ -69,7 +69,9 @@ struct GitReplies: Sendable {
             guard hasPack else { return .bytes(ByteBuffer(bytes: introduction)) }
             var parts: [StoredPackReader] = []
             for index in chain.packs {
-                guard let body = try? await cache.body(of: found[index]), let part = await StoredPackReader(body, in: cache) else {
+                guard let body = try? await cache.body(of: found[index]),
+                    let part = await StoredPackReader(body, in: cache, usesSHA256: request.usesSHA256)
+                else {
                     found.remove(at: index)
                     break
                 }
@@ -79,7 +81,7 @@ struct GitReplies: Sendable {
             logger.debug(
                 "a pack is made of \(parts.count) that were fetched",
                 metadata: ["url": "\(SecretParameters.redacted(url: context.request.url))"])
-            return .stream(AssembledPack(parts, behind: introduction), length: nil)
+            return .stream(AssembledPack(parts, behind: introduction, usesSHA256: request.usesSHA256), length: nil)
         }
     }
 

@@ -2,16 +2,18 @@
 import Crypto
 package import NIOCore
 
-/// SHA-1 of the bytes of a pack: not a protection, but part of the format.
+/// The digest of the bytes of a pack, by the function that names the repository's objects: not a protection, but part of the format.
 package struct PackChecksum: Sendable {
+    private var hash: any HashFunction & Sendable
+
+    package init(usesSHA256: Bool) { hash = usesSHA256 ? SHA256() : Insecure.SHA1() }
+
     /// Its length in bytes.
-    package static let length = 20
-
-    private var hash = Insecure.SHA1()
-
-    package init() {}
+    package static func length(usesSHA256: Bool) -> Int { usesSHA256 ? SHA256.byteCount : Insecure.SHA1.byteCount }
 
     package mutating func add(_ bytes: ByteBuffer) { hash.update(data: Array(bytes.readableBytesView)) }
 
-    package func value() -> [UInt8] { Array(hash.finalize()) }
+    package func value() -> [UInt8] { Self.digest(of: hash) }
+
+    private static func digest(of hash: some HashFunction) -> [UInt8] { Array(hash.finalize()) }
 }

@@ -12,14 +12,14 @@ import Testing
         /// True if clients use a gateway, and no proxy.
         let usesGateway: Bool
 
-        init(_ upstream: JSONValue = [:]) async throws {
-            git = try await GitServer.start()
+        init(_ upstream: JSONValue = [:], format: String = "sha1") async throws {
+            git = try await GitServer.start(format: format)
             usesGateway = upstream["gateway"] != nil
             let routes: JSONValue = ["routes": [["match": "/**/pool.git/**", "kind": "git"]]]
             server = try await ServerProcess.start(ServerSettings(upstream: git.port, routes.merging(upstream)))
             scratch = try Scratch()
-            try await Git.require(["clone", "-q", git.url, "author"], in: scratch.path)
-            try await Git.require(["checkout", "-qb", "main"], in: path("author"))
+            try await Git.require(["init", "-q", "--object-format", format, "-b", "main", "author"], in: scratch.path)
+            try await Git.require(["remote", "add", "origin", git.url], in: path("author"))
             try await commit("low water")
         }
 
@@ -71,8 +71,8 @@ import Testing
     }
 
     /// By any client and in every version of the protocol.
-    @Test func whatWasClonedIsThere() async throws {
-        let world = try await World(["policy": "standard"])
+    @Test(arguments: ["sha1", "sha256"]) func whatWasClonedIsThere(format: String) async throws {
+        let world = try await World(["policy": "standard"], format: format)
         for version in ["0", "1", "2"] { try await world.require(["clone", "-q", world.git.url, "online" + version], version: version) }
         try await world.stored(4)
         await world.git.stop()
@@ -85,8 +85,9 @@ import Testing
     }
 
     /// Later fetches bring differences to what their clients had: for others they are put together with what these build on.
-    @Test(arguments: ["0", "2"]) func whatWasFetchedIsThereForClientsInOtherStates(version: String) async throws {
-        let world = try await World()
+    @Test(arguments: ["0", "2"], ["sha1", "sha256"])
+    func whatWasFetchedIsThereForClientsInOtherStates(version: String, format: String) async throws {
+        let world = try await World(format: format)
         for name in ["first", "early", "late"] { try await world.require(["clone", "-q", world.git.url, name], version: version) }
         for text in ["high water", "spring tide"] {
             try await world.commit(text)

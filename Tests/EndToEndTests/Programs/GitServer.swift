@@ -14,10 +14,11 @@ struct GitServer {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/programs/git_server.py"
 
     /// Makes the repository, starts the server and waits for it.
-    static func start() async throws -> GitServer {
+    /// - Parameter format: the function that names its objects.
+    static func start(format: String = "sha1") async throws -> GitServer {
         let scratch = try Scratch()
         let port = FreePort.next()
-        try await Git.require(["init", "-q", "--bare", "-b", "main", "pool.git"], in: scratch.path)
+        try await Git.require(["init", "-q", "--bare", "--object-format", format, "-b", "main", "pool.git"], in: scratch.path)
         try await Git.require(["-C", "pool.git", "config", "http.receivepack", "true"], in: scratch.path)
         let web = try await ChildProcess("/usr/bin/env", ["python3", program, "\(port)"], directory: scratch.path)
         try await eventually("a web server") { try await Curl.send("GET", "http://127.0.0.1:\(port)/pool.git/HEAD").status == 200 }

@@ -67,7 +67,8 @@ import Testing
         #expect(one.wants == ["a", "b"] && one.haves == ["c"])
         try #expect(!request("want a side-band-64k", "deepen 1", "0000", "done").isComplete)
         try #expect(!request("want a thin-pack", "0000", "done").isComplete)
-        try #expect(!request("want a side-band-64k object-format=sha256", "0000", "done").isComplete)
+        let long = try request("want a side-band-64k object-format=sha256", "0000", "done")
+        #expect(long.isComplete && long.usesSHA256 && !one.usesSHA256)
         #expect(GitRequest(body: Array("0000".utf8)) == nil && GitRequest(body: Array("hello".utf8)) == nil)
     }
 
