@@ -105,6 +105,8 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
         "x-client-cert", "x-arr-clientcert", "x-middleware-", "x-invoke-", "x-nextjs-", "x-sveltekit-", "next-router-", "turbo-", "hx-",
         "x-pjax", "x-inertia", "x-livewire", "x-up-", "x-partial", "x-fragment", "x-ajax", "x-mobile", "x-wurfl-", "x-geo", "cf-ip",
         "cloudfront-", "x-appengine-", "x-vercel-",
+        // Mercurial's arguments.
+        "x-hgarg-", "x-hgproto-",
     ]
 
     /// Names of fields that browsers and common clients send, and of those that this proxy reads. None has a beginning of

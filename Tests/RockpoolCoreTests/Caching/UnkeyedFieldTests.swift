@@ -18,6 +18,7 @@ import Testing
                 "CloudFront-Is-Mobile-Viewer", "CloudFront-Viewer-Country", "CF-IPCountry", "X-Country-Code", "X-Locale", "X-Currency",
                 "X-Base-URL", "X-Path", "X-Script-Name", "X-Route", "X-Backend", "RSC", "Next-Url", "Next-Router-State-Tree", "HX-Request",
                 "HX-Target", "Turbo-Frame", "X-PJAX", "X-Inertia", "X-Requested-With", "X-Api-Version", "X-Middleware-Prefetch",
+                "X-HgArg-1", "X-HgProto-1",
             ]
         ),
         (
