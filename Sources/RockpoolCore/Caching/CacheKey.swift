@@ -164,7 +164,7 @@ package enum BodyKey {
     /// definition; others only where the route declares them reads. No route can change the semantics of a method that is not declarable.
     /// - Parameters:
     ///   - isDeclared: True if the route says that its requests are keyed by their body.
-    ///   - length: Bytes of the body, or the bytes received so far of a body without an announced length.
+    ///   - length: Bytes of the body; of one without an announced length, what it may have.
     package static func obstacle(_ method: HTTPRequest.Method, isDeclared: Bool, length: Int64) -> Obstacle? {
         guard method.rawValue == "QUERY" || (isDeclared && declarable.contains(method.rawValue)) else { return .method }
         // Without a body it is an ordinary GET.

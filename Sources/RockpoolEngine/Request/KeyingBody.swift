@@ -23,16 +23,17 @@ struct KeyingBody: Sendable {
         return GraphQLOperation.of(body: body).flatMap { $0 == .query ? nil : $0 == .mutation }
     }
 
-    /// Returns nil if the body is not part of the key, too long for it, or of unannounced length.
+    /// Returns nil if the body is not part of the key, or too long for it.
     ///
     /// Throws the failure that interrupted the body.
     static func read(_ exchange: Exchange, plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
-        let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
+        let limit = BodyKey.maxBody.bytes
+        let length = exchange.body == nil ? 0 : exchange.bodyLength ?? limit
         // A preflight depends on its origin, not on a body.
         let obstacle = BodyKey.obstacle(exchange.request.method, isDeclared: plan.route?.isKeyedByBody == true, length: length)
         guard obstacle == nil, !plan.isWrite, !exchange.request.isPreflight else { return nil }
-        let bytes = try await exchange.collected(upTo: Int(clamping: length)) ?? ByteBuffer()
-        return KeyingBody(bytes, for: exchange.request)
+        guard exchange.body != nil else { return KeyingBody(ByteBuffer(), for: exchange.request) }
+        return try await exchange.collected(upTo: Int(clamping: limit)).map { KeyingBody($0, for: exchange.request) }
     }
 
     /// A body with the digest of a request that is cached by it.

@@ -17,6 +17,21 @@ import Testing
         }
     }
 
+    /// Subversion sends its questions in chunks.
+    @Test func aQuestionWithoutAnAnnouncedLengthIsKept() async throws {
+        try await PlayedWorld.with(upstream: Self.routes, Self.play) { world in
+            let ask = { (text: String) in
+                try await world.send("REPORT", "/pool/", fields: ["Transfer-Encoding: chunked", "Content-Type: text/xml"], body: text)
+            }
+            let long = String(repeating: "long ", count: 20_000)
+            for text in ["<one/>", "<two/>", long] { try await #expect(ask(text).status == 207) }
+            try await world.stored("/pool/")
+            try await world.turn("offline")
+            for text in ["<one/>", "<two/>"] { try await #expect(ask(text).text.contains(text)) }
+            try await #expect(ask(long).status == 504)
+        }
+    }
+
     /// A calendar program asks for several files by one multiget (RFC 4791 §7.9): away it gets those that were read by any request.
     @Test func aMultigetIsAnsweredFromStoredFiles() async throws {
         let element = { @Sendable (name: String, text: String) in
