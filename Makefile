@@ -6,7 +6,8 @@ SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev libexpat1-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget skopeo docker-registry aria2 git openssl nginx-light haproxy python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl postgresql \
-	restic zsync cups-client newsboat influxdb influxdb-client transmission-daemon transmission-cli prometheus python3-mwclient
+	restic zsync cups-client newsboat influxdb influxdb-client transmission-daemon transmission-cli prometheus python3-mwclient \
+	maven golang-go composer unzip dnf createrepo-c rpm ostree mercurial subversion apache2-bin libapache2-mod-svn ccache duplicity gdal-bin mpv gcc
 LINTERS := python3 python3-pip
 # For packages, and for their tests.
 PACKAGERS := python3 dpkg-dev xz-utils
@@ -72,13 +73,13 @@ unit-rest:
 end-to-end: release clients
 	$(SWIFT_TEST) --filter '$(SUITES)' --no-parallel
 
-## Runs real programs against the release binary, each online, away and back: git, S3, WebDAV, gRPC, GraphQL, twine, restic, zsync, influx,
-## CUPS, newsboat, Prometheus, transmission, wikis (Tests/programs/run); and the OpenAPI description by schemathesis. Libraries that Debian lacks are
-## taken from PyPI into .build; without them their tests are skipped.
+## Runs real programs against the release binary, each online, away and back: git, S3, WebDAV, gRPC, GraphQL, and those of the table in
+## docs/guide/programs.md (Tests/programs/run); and the OpenAPI description by schemathesis. Libraries that Debian lacks are taken from PyPI into
+## .build; without them their tests are skipped.
 programs: release clients
 	@test -x .build/programs/bin/python || { python3 -m venv .build/programs && .build/programs/bin/pip install -q grpcio boto3 'moto[s3,server]' \
 		'gql[requests]' graphql-core wsgidav cheroot radicale vdirsyncer django twine pypiserver mwclient \
-		pyyaml 'schemathesis>=4,<5'; } || echo "some libraries are missing; their tests are skipped"
+		lxml python-redmine influxdb-client opentelemetry-exporter-otlp-proto-http matrix-nio dvc dvc-http pyyaml 'schemathesis>=4,<5'; } || echo "some libraries are missing; their tests are skipped"
 	ROCKPOOL_PYTHON=$(CURDIR)/.build/programs/bin/python $(SWIFT) test --filter 'EndToEndTests.*(ProgramTests|NotQueued|SignedRead|Signing|WebDAV|FileTests|GatewayName|GraphQL|Git|DescriptionTests)' \
 		--no-parallel
 

@@ -1,8 +1,10 @@
 """A server that is played, Rockpool before it, a line between both that can be cut, and programs that are run."""
 
+import contextlib
 import http.server
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -219,6 +221,27 @@ class Place:
     def back(self):
         self.line.mend()
 
+    @contextlib.contextmanager
+    def flapping(self):
+        """A line that is cut and mended again and again."""
+        over, chance = threading.Event(), random.Random(48)
+
+        def swing():
+            while not over.is_set():
+                self.away()
+                over.wait(chance.uniform(0.1, 0.8))
+                self.back()
+                over.wait(chance.uniform(0.1, 1.2))
+
+        thread = threading.Thread(target=swing, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        self.online()
+
     def turn(self, mode):
         self.call("PUT", "/v1/network", {"mode": mode})
 
@@ -366,11 +389,14 @@ def python_with(*modules):
     return None
 
 
-def scene(*programs, modules=()):
-    """Marks a function as a scene that needs programs, and a Python with modules."""
+def scene(*programs, modules=(), file="/"):
+    """Marks a function as a scene that needs programs, a file, and a Python with modules."""
 
     def mark(function):
-        function.present = lambda: all(found(name) for name in programs) and (not modules or python_with(*modules) is not None)
+        function.needs = [*programs, *modules]
+        function.present = lambda: (
+            all(found(name) for name in programs) and os.path.exists(file) and (not modules or python_with(*modules) is not None)
+        )
         return function
 
     return mark

@@ -18,6 +18,14 @@ import Testing
         return String(decoding: names, as: UTF8.self).split(separator: "\n").map(String.init)
     }()
 
+    /// `Tests/programs/run --table` makes the table.
+    @Test func theGuideHasTheTable() async throws {
+        let made = try await Command.run("/usr/bin/env", ["python3", Self.folder + "/run", "--table"])
+        #expect(made.status == 0, "\(made.errors)")
+        let guide = try Files.text(of: Self.folder + "/../../docs/guide/programs.md")
+        #expect(guide.contains("\n" + made.output), "docs/guide/programs.md has not the table of Tests/programs/run --table")
+    }
+
     @Test(arguments: Self.scenes) func worksOnlineAwayAndBack(_ scene: String) async throws {
         let run = try await Command.run(
             "/usr/bin/env", ["python3", Self.folder + "/run", scene], environment: ["ROCKPOOL_BINARY": Binary.path], within: .seconds(200))
