@@ -59,7 +59,7 @@ final class ItemsBefore: Sendable {
         let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
         for partition in StoragePartition.readable(by: operation.principal) {
             guard let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)),
-                let entry = found.first(where: { $0.response.isListed(before: sentAt) })
+                let entry = found.first(where: { $0.response.isListed(before: sentAt, operation.begun) })
             else { continue }
             let copy = ReadCopy(key: entry.key, receivedAt: entry.response.responseTime)
             if let ids = read.withLock({ $0[copy] }) { return ids }
@@ -77,6 +77,10 @@ final class ItemsBefore: Sendable {
 }
 
 extension StoredResponse {
-    /// True if it shows the collection as it was before `moment`: received by then and not invalidated since.
-    fileprivate func isListed(before moment: Timestamp) -> Bool { head.status == 200 && !isInvalidated && responseTime <= moment }
+    /// True if it shows the collection as it was before a create: received before the first sending, and not invalidated since. What was asked
+    /// for later was not, whatever the clock says.
+    /// - Parameter begun: the tick of the first sending; nil before it.
+    fileprivate func isListed(before moment: Timestamp, _ begun: Tick?) -> Bool {
+        head.status == 200 && !isInvalidated && responseTime <= moment && begun.map { asked < $0 } ?? true
+    }
 }

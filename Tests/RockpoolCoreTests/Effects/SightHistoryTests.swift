@@ -26,7 +26,26 @@ import Testing
         var own = 0
     }
 
+    /// A wrong use of the sight, which the histories must notice.
+    private enum Mistake: CaseIterable {
+        /// A reply counts for the newest version that is known, as after a refresh in the background.
+        case notesTheNewest
+        /// A reply counts for another program of the identity.
+        case notesItForAnother
+        /// Replies that are not stored are not noted.
+        case skipsReplies
+        /// A write of one's own is not noted.
+        case skipsOwnWrites
+        /// The version that the answer to a write names is not noted.
+        case skipsTheVersionOfOwnWrites
+        /// A crash loses what was noted.
+        case forgetsAtACrash
+        /// Notes are taken up in another order than they were made in.
+        case takesUpInAnotherOrder
+    }
+
     private struct History {
+        let mistake: Mistake?
         var random: SeededRandom
         var api = API()
         var sight = Sight()
@@ -34,7 +53,8 @@ import Testing
         var actors: [Actor]
         let tells: Bool
 
-        init(seed: UInt64) {
+        init(seed: UInt64, mistake: Mistake? = nil) {
+            self.mistake = mistake
             random = SeededRandom(state: seed &* 7919)
             tells = random.next() % 4 > 0
             actors = (0..<4).map { number in
@@ -60,9 +80,16 @@ import Testing
             default:
                 let records = sight.records.map(\.json)
                 sight = Sight()
-                for record in records { if let record = Sight.Record(json: record) { sight.note(record) } }
+                if mistake == .forgetsAtACrash { break }
+                for record in records { if let record = Sight.Record(json: record) { sight.note(mistaken(record)) } }
             }
             return nil
+        }
+
+        /// The record with the moment of an earlier one, if that is the mistake.
+        private func mistaken(_ record: Sight.Record) -> Sight.Record {
+            guard mistake == .takesUpInAnotherOrder, case .shown(let state, let url, let viewer, _) = record else { return record }
+            return .shown(state, url: url, viewer: viewer, asked: 1)
         }
 
         /// A copy may be older than the server's state, and newer than what others were shown.
@@ -71,8 +98,9 @@ import Testing
             let version = oldest + Int(random.next() % UInt64(api.current - oldest + 1))
             let asked = tick()
             actors[number].displayed = version
-            sight.note(
-                ShownState(version: EntityTag(api.tag(version))), at: SightHistoryTests.item, to: actors[number].viewer, asked: asked)
+            if mistake == .skipsReplies { return }
+            let (noted, reader) = (mistake == .notesTheNewest ? api.current : version, mistake == .notesItForAnother ? (number + 1) % 3 : number)
+            sight.note(ShownState(version: EntityTag(api.tag(noted))), at: SightHistoryTests.item, to: actors[reader].viewer, asked: asked)
         }
 
         private mutating func write(_ number: Int) -> String? {
@@ -92,8 +120,9 @@ import Testing
             api.versions.append(api.versions[displayed].union([number]))
             actors[number].own = api.current
             actors[number].displayed = api.current
-            sight.note(
-                writeTo: SightHistoryTests.item, by: viewer, version: tells ? api.tag(api.current) : nil, at: tick())
+            if mistake == .skipsOwnWrites { return nil }
+            let isTold = tells && mistake != .skipsTheVersionOfOwnWrites
+            sight.note(writeTo: SightHistoryTests.item, by: viewer, version: isTold ? api.tag(api.current) : nil, at: tick())
             return nil
         }
     }
@@ -110,5 +139,14 @@ import Testing
                 return
             }
         }
+    }
+
+    /// The histories notice whatever the engine could do wrong with what it knows.
+    @Test(arguments: Mistake.allCases) private func aMistakeIsNoticed(_ mistake: Mistake) {
+        for seed in UInt64(0)..<500 {
+            var history = History(seed: seed, mistake: mistake)
+            for _ in 0..<14 where history.step() != nil { return }
+        }
+        Issue.record("\(mistake) was not noticed")
     }
 }
