@@ -126,7 +126,8 @@ package struct GitRequest: Hashable, Sendable {
         lines[0] = words.prefix(2).joined(separator: " ")
         read(lines)
         self.capabilities = Array(capabilities)
-        usesSHA256 = capabilities.contains(Self.sha256)
+        // git does not name the format here; the names of objects have 64 digits then.
+        usesSHA256 = capabilities.contains(Self.sha256) || words.dropFirst().first?.utf8.count == 64
         isComplete = capabilities.contains("side-band-64k") && lines.allSatisfy { $0 == "done" || Self.names(anObject: $0) }
         setKey(self.capabilities, lines)
     }

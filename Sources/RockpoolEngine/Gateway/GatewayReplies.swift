@@ -62,7 +62,8 @@ struct GatewayReplies: Sendable {
         return switch upstream?.gatewaySettings?.rewriting {
         case .jsonURLs: true
         case .links:
-            GatewayAddress.mayReplaceLinks(of: head.fields) && (head.fields.contains(.contentEncoding) || gateway.isNamed(in: body, .outward))
+            GatewayAddress.mayReplaceLinks(of: head.fields)
+                && (head.fields.contains(.contentEncoding) || gateway.isNamed(in: body, .outward))
         case nil: false
         }
     }

@@ -30,8 +30,9 @@ struct EntryUpdates: Sendable {
     func freshenedInMemory(
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) -> CacheEntry? {
-        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding), entry.id == forwarding.entry?.id,
-            mayUpdate(entry, for: context), Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
+        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding),
+            entry.id == forwarding.entry?.id, mayUpdate(entry, for: context),
+            Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
             cache.freshenInMemory(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
         else { return nil }
         return entry

@@ -13,9 +13,13 @@ extension ReadYourWrites {
         operation.reach = sight.reach(of: context.request.url, for: context.viewer)
         guard let view = place(of: context), view.entityID != nil else {
             guard operation.takesBase, context.plan.entity?.resource == nil else { return }
-            if case .shown(let seen) = ground(ofUndeclared: context) {
+            switch ground(ofUndeclared: context) {
+            case .shown(let seen):
                 (operation.baseETag, operation.baseIncludes) = (seen.condition, seen.includes ?? cache.ticks.next())
                 operation.baseSeen = seen.seen
+            // The version that its own last write has made.
+            case .written(let version?): (operation.baseETag, operation.baseIncludes) = (version, cache.ticks.next())
+            case .written, .unknown: break
             }
             return
         }

@@ -108,7 +108,8 @@ package final class RelayedRead: FetchLead {
         var reply = Reply(
             head: entry.dated(entry.response.head, by: Freshness.of(entry.response, now: now)), body: .bytes(stored.body), trace: trace)
         for field in notModified.fields where field.name == .setCookie { reply.head.fields.append(field) }
-        note(reply.head, content: context.plan.showsItem && MediaType.isJSON(reply.head.fields) ? stored.body : nil, includes: trace.includes)
+        let isItem = context.plan.showsItem && MediaType.isJSON(reply.head.fields)
+        note(reply.head, content: isItem ? stored.body : nil, includes: trace.includes)
         if let gateway = context.exchange.gateway { reply.head.fields = gateway.translated(reply.head.fields) }
         if context.plan.upstream?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)

@@ -50,7 +50,8 @@ extension Relays {
             plan: plan, identity: identity, permission: .go, wishes: WritePreferences(),
             searchVariance: reads.lookup.searchVariance(for: head, plan: plan))
         let read = RelayedRead(
-            context, by: reads, sight: writes.ownWrites.sight, finalFields: finalFields, mayLead: rule.leads) { rule.forget() }
+            context, by: reads, sight: writes.ownWrites.sight, finalFields: finalFields, mayLead: rule.leads
+        ) { rule.forget() }
         guard let read, read.stored == nil || !request.isPartial && plan.entity?.resource?.mark == nil else { return nil }
         return rule.relay(of: request, target: head.target, in: span, as: read, by: identity)
     }

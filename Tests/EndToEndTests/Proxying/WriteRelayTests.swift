@@ -280,6 +280,29 @@ import Testing
         }
     }
 
+    /// A write under the version that its client's last write has made is sent again under it: else its effect would come twice, or over
+    /// another client's.
+    @Test(arguments: ["PUT", "PATCH"], ["", "Idempotency-Key: \"k\"\r\n"])
+    func aLostWriteKeepsItsCondition(_ method: String, _ key: String) async throws {
+        let made = "HTTP/1.1 200 OK\r\nETag: \"e2\"\r\nContent-Length: 2\r\n\r\n{}"
+        try await RelaySite.with(made, upstream: ["idempotency": ["max_processing": "300ms"]]) { site in
+            try await #expect(site.write("{}", to: "/doc", method: method).head.status == 200)
+            site.script.answer = "close"
+            async let lost = site.write(#"{"a":1}"#, to: "/doc", method: method, fields: key)
+            try await eventually("it is sent") { site.script.requests("\(method) /doc").count >= 2 }
+            site.script.answer = "HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n"
+            site.script.answers["/doc"] = made.replacing("e2", with: "e3")
+            _ = try await lost
+            try await eventually("it is sent again, or waits for a person") {
+                let count = site.script.requests("\(method) /doc").count
+                return try await count >= 3 || site.server.operations().contains { $0["state"]?.string == "conflicted" }
+            }
+            for attempt in site.script.requests("\(method) /doc").dropFirst() {
+                #expect(attempt.contains("\r\nIf-Match: \"e2\"\r\n"), "\(attempt)")
+            }
+        }
+    }
+
     /// A queued write to one path leaves the relays of all others.
     @Test func aDeliveredFileStopsOnlyItsOwnRelays() async throws {
         try await RelaySite.with(Self.usual) { site in

@@ -99,7 +99,8 @@ import Testing
             let asked = tick()
             actors[number].displayed = version
             if mistake == .skipsReplies { return }
-            let (noted, reader) = (mistake == .notesTheNewest ? api.current : version, mistake == .notesItForAnother ? (number + 1) % 3 : number)
+            let noted = mistake == .notesTheNewest ? api.current : version
+            let reader = mistake == .notesItForAnother ? (number + 1) % 3 : number
             sight.note(ShownState(version: EntityTag(api.tag(noted))), at: SightHistoryTests.item, to: actors[reader].viewer, asked: asked)
         }
 
