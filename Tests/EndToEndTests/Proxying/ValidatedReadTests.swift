@@ -130,8 +130,8 @@ import Testing
     private static func later(by chance: inout Chance) -> String {
         let caching = one(&chance, "no-cache", "no-cache", "no-cache", "max-age=600", "no-store", "private")
         let more = one(
-            &chance, "", "", "X-Odd: 2\r\n", "Set-Cookie: a=b\r\n", "ETag: \"v1\"\r\n", "ETag: \"other\"\r\n", "Content-Type: text/html\r\n",
-            "Age: 30\r\n", "Content-Length: 2\r\n", "Vary: Accept\r\n", "Connection: close\r\n")
+            &chance, "", "", "X-Odd: 2\r\n", "Set-Cookie: a=b\r\n", "ETag: \"v1\"\r\n", "ETag: \"other\"\r\n",
+            "Content-Type: text/html\r\n", "Age: 30\r\n", "Content-Length: 2\r\n", "Vary: Accept\r\n", "Connection: close\r\n")
         switch one(&chance, "304", "304", "304", "304", "200", "404", "500") {
         case "200": return stored("Cache-Control: \(caching)\r\nETag: \"v2\"\r\n", "[1]")
         case "404": return "HTTP/1.1 404 Not Found\r\nCache-Control: \(caching)\r\nContent-Length: 0\r\n\r\n"
