@@ -6,8 +6,10 @@ SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev libexpat1-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget skopeo docker-registry aria2 git openssl nginx-light haproxy python3 python3-pip python3-requests nodejs default-jdk-headless chromium firefox-esr libnss3-tools python3-grpcio rclone cadaver squid krb5-kdc krb5-admin-server krb5-user nftables iproute2 ruby php-cli php-curl postgresql \
-	restic zsync cups-client newsboat influxdb influxdb-client transmission-daemon transmission-cli prometheus python3-mwclient \
-	maven golang-go composer unzip dnf createrepo-c rpm ostree mercurial subversion apache2-bin libapache2-mod-svn ccache duplicity gdal-bin mpv gcc
+	restic zsync cups-client newsboat influxdb influxdb-client transmission-daemon transmission-cli prometheus python3-mwclient
+# The other programs of `make programs`: larger, and not part of the end-to-end tests.
+PROGRAMS := maven golang-go composer unzip dnf createrepo-c rpm ostree mercurial subversion apache2-bin libapache2-mod-svn ccache duplicity \
+	gdal-bin mpv gcc
 LINTERS := python3 python3-pip
 # For packages, and for their tests.
 PACKAGERS := python3 dpkg-dev xz-utils
@@ -77,6 +79,7 @@ end-to-end: release clients
 ## docs/guide/programs.md (Tests/programs/run); and the OpenAPI description by schemathesis. Libraries that Debian lacks are taken from PyPI into
 ## .build; without them their tests are skipped.
 programs: release clients
+	$(call install_if_possible,$(PROGRAMS),some programs are missing; their tests are skipped)
 	@test -x .build/programs/bin/python || { python3 -m venv .build/programs && .build/programs/bin/pip install -q grpcio boto3 'moto[s3,server]' \
 		'gql[requests]' graphql-core wsgidav cheroot radicale vdirsyncer django twine pypiserver mwclient \
 		lxml python-redmine influxdb-client opentelemetry-exporter-otlp-proto-http matrix-nio dvc dvc-http pyyaml 'schemathesis>=4,<5'; } || echo "some libraries are missing; their tests are skipped"
