@@ -301,7 +301,11 @@ package final class ReadPipeline: Sendable {
             context.trace.verdict = .revalidated
             let status = CacheStatus(hit: false, fwd: forwarding.reason, fwdStatus: 304)
             let freshness = Freshness.of(entry.response, now: now())
-            let served = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status)
+            var served = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status)
+            if served == nil, let same = await lookup.entries(for: context).first(where: { $0.response.isSame(as: entry.response) }) {
+                // Another request has stored the same representation anew.
+                served = await storedReplies.serve(same, freshness: freshness, for: &context, status: status)
+            }
             // If the stored body is gone, the whole is fetched.
             var reply = if let served { served } else { await fetchAlone(for: &context, by: forwarding.anew) }
             if served != nil { reply.passed = PassedRead(request, in: context, to: .validate) }
@@ -320,5 +324,14 @@ package final class ReadPipeline: Sendable {
             return reply
         case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
         }
+    }
+}
+
+extension StoredResponse {
+    /// True if a validator says that both are the same whole representation of the same variant (RFC 9110 §8.8).
+    fileprivate func isSame(as other: StoredResponse) -> Bool {
+        guard part == nil, !isHeadOnly, head.status == other.head.status, requestFields == other.requestFields else { return false }
+        if let tag = head.fields[.eTag] { return tag == other.head.fields[.eTag] }
+        return head.fields[.lastModified].map { $0 == other.head.fields[.lastModified] && other.head.fields[.eTag] == nil } ?? false
     }
 }

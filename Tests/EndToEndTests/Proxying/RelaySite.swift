@@ -14,6 +14,7 @@ struct RelaySite {
         private struct State {
             var answer = ""
             var answers: [String: String] = [:]
+            var validations: [String: String] = [:]
             var requests: [String] = []
             var connections = 0
         }
@@ -33,6 +34,11 @@ struct RelaySite {
             get { state.withLock(\.answers) }
             set { state.withLock { $0.answers = newValue } }
         }
+        /// Answers to `GET` with `If-None-Match`, by target.
+        var validations: [String: String] {
+            get { state.withLock(\.validations) }
+            set { state.withLock { $0.validations = newValue } }
+        }
         var requests: [String] { state.withLock(\.requests) }
         /// The number of connections that the origin has accepted.
         var connections: Int { state.withLock(\.connections) }
@@ -46,6 +52,7 @@ struct RelaySite {
                 state.requests.append(head)
                 let words = head.split(separator: " ").prefix(2).map { String($0) }
                 let own = words.first == "GET" ? words.last.flatMap { state.answers[$0] } : nil
+                if head.contains("If-None-Match: "), let validation = words.last.flatMap({ state.validations[$0] }) { return validation }
                 return (own ?? state.answer).replacing("{n}", with: "\(state.requests.count)")
             }
         }

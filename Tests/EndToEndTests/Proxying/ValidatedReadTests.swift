@@ -48,6 +48,30 @@ import Testing
         }
     }
 
+    /// Many readers at once of a copy that each of them validates do not fetch it anew for each other, again and again.
+    @Test func manyReadersOfOneCopySettle() async throws {
+        try await RelaySite.with(Self.stored()) { site in
+            site.script.validations["/hot"] = Self.notModified
+            let request = "GET /hot HTTP/1.1\r\nHost: \(site.server.gateway)\r\nUser-Agent: test\r\n\r\n"
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<24 {
+                    group.addTask {
+                        let client = try await RawConnection.open(site.server.gateway)
+                        for _ in 0..<20 {
+                            try await client.send(request)
+                            let (head, body) = try await client.response()
+                            #expect(head.status == 200 && body == "hello", "\(head)")
+                        }
+                        await client.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let whole = site.script.requests("GET /hot").count { !$0.contains("If-None-Match: ") }
+            #expect(whole <= 24 * 4, "\(whole) of 480 were fetched whole")
+        }
+    }
+
     /// Each of many users has a copy of its own, and each is asked about.
     @Test func everyUsersCopyIsValidated() async throws {
         let mine = "Cache-Control: private, no-cache\r\nETag: \"v1\"\r\n"
