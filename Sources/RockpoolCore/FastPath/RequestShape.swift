@@ -38,7 +38,7 @@ package struct RequestShape: Hashable, Sendable {
         for index in 0..<lines.count {
             switch lines.kind(at: index) {
             case .free: continue
-            case .credential where !countsCredentials:
+            case .key, .credential where !countsCredentials:
                 self.bytes.append(0x0A)
                 self.bytes.append(bytes, lines.name(at: index))
             case .read, .credential:
@@ -92,7 +92,7 @@ package struct OutboundLines: Sendable {
                     $0.count > name.count && $0[name.count] == UInt8(ascii: ":") && bytes.extracting(name).isName($0)
                 }
                 read.append(isSent || isReplaced == true ? rest.removeFirst() : [])
-            case .free, .credential:
+            case .free, .key, .credential:
                 guard isSent else { return nil }
                 rest.removeFirst()
             }
@@ -139,8 +139,13 @@ package struct PlainLines: Sendable {
         case read
         /// No decision depends on it: it is passed on.
         case free
+        /// The key of a write: that there is one counts, and it is passed on.
+        case key
         /// It may identify the principal, or selects.
         case credential
+
+        /// True if requests of one shape differ in it.
+        package var isOwn: Bool { self == .free || self == .key }
     }
 
     private struct Line {
@@ -157,6 +162,7 @@ package struct PlainLines: Sendable {
     /// One bit for each line.
     private var credentials: UInt32 = 0
     private var free: UInt32 = 0
+    private var keys: UInt32 = 0
 
     /// - Returns: false if there is no room for the line.
     mutating func append(name: Range<Int>, value: Range<Int>, _ kind: Kind) -> Bool {
@@ -164,6 +170,7 @@ package struct PlainLines: Sendable {
         switch kind {
         case .read: break
         case .free: free |= 1 << UInt32(count)
+        case .key: keys |= 1 << UInt32(count)
         case .credential: credentials |= 1 << UInt32(count)
         }
         lines[count] = Line(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
@@ -175,7 +182,7 @@ package struct PlainLines: Sendable {
 
     package func kind(at index: Int) -> Kind {
         let bit: UInt32 = 1 << UInt32(index)
-        return free & bit != 0 ? .free : credentials & bit != 0 ? .credential : .read
+        return free & bit != 0 ? .free : credentials & bit != 0 ? .credential : keys & bit != 0 ? .key : .read
     }
 
     package func name(at index: Int) -> Range<Int> { Int(lines[index].name)..<Int(lines[index].nameEnd) }
@@ -260,6 +267,7 @@ extension HTTPField.Name {
     /// What the decision about a plain request makes of a line with this name.
     package var plainKind: PlainLines.Kind {
         switch PlainFields.role(of: canonicalName.utf8.span, value: [UInt8]().span) {
+        case _ where self == .idempotencyKey: .key
         case .free: .free
         case .credential: .credential
         case .host, .ifNoneMatch, .ifModifiedSince, .range, .decides, .none: .read
@@ -268,8 +276,7 @@ extension HTTPField.Name {
 }
 
 /// One strictly well-formed head of `POST`, `PUT` or `PATCH` over HTTP/1.1, as offsets into the received bytes, and the place of its body
-/// (RFC 9112 §2–§6). It has no condition, and no field that changes how it is treated (`PlainFields`), but for its type and its length.
-///
+/// (RFC 9112 §2–§6). It has no condition, and no field that changes how it is treated (`PlainFields`), but for its type, length and key.
 package struct PlainWrite: Sendable {
     /// Maximum length of a body in bytes; longer ones are decoded.
     package static let bodyLimit = Int.kib(16)
@@ -320,6 +327,7 @@ package struct PlainWrite: Sendable {
             case .credential: kind = .credential
             case .free: kind = .free
             case .none: guard !Self.isPages(bytes, name) else { return nil }
+            case .decides where Self.isKey(bytes, name): kind = .key
             case .decides: guard Self.isContentType(bytes, name) else { return nil }
             case .ifNoneMatch, .ifModifiedSince, .range: return nil
             }
@@ -334,9 +342,14 @@ package struct PlainWrite: Sendable {
     private static let contentLength = Array("content-length".utf8)
     private static let contentType = Array("content-type".utf8)
     private static let origin = Array("origin".utf8)
+    private static let key = Array(HTTPField.Name.idempotencyKey.canonicalName.utf8)
 
     private static func isContentType(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
         name.count == contentType.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: contentType)
+    }
+
+    private static func isKey(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
+        name.count == key.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: key)
     }
 
     /// True for `Origin`: what a page may write is decided anew for each request.

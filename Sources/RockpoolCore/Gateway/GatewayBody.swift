@@ -190,11 +190,11 @@ extension GatewayAddress {
     /// True for a field that says something about the exact bytes of a body: a digest or a signature, also in fields of one API.
     private static func isOfExactBytes(_ name: String) -> Bool {
         name == "content-md5" || name == "x-goog-hash" || exactEnds.contains { name.hasSuffix($0) }
-            || exactWords.contains { FieldByte.holds(name.utf8.span, $0) }
+            || exactWords.contains { WordSearch.finds($0, in: name.utf8.span) }
     }
 
     private static let exactEnds = ["sha256", "sha512"]
-    private static let exactWords = ["digest", "signature", "hmac", "checksum", "integrity"].map { Array($0.utf8) }
+    private static let exactWords: [StaticString] = ["digest", "signature", "hmac", "checksum", "integrity"]
 
     /// Returns the other side's URL for the raw content of a JSON string; nil if it is no URL of the one side.
     fileprivate func replacement(of raw: ArraySlice<UInt8>, _ direction: GatewayLinks.Direction) -> [UInt8]? {

@@ -129,15 +129,6 @@ enum FieldByte {
     /// The lower case of a letter; any other byte unchanged.
     @inline(__always) static func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
-    /// True if the bytes of a word, which is not empty, occur one after the other.
-    static func holds(_ bytes: Span<UInt8>, _ word: [UInt8]) -> Bool {
-        guard bytes.count >= word.count else { return false }
-        for start in 0...(bytes.count - word.count) where bytes[start] == word[0] {
-            if PlainFields.isExactly(bytes, at: start..<(start + word.count), word) { return true }
-        }
-        return false
-    }
-
     /// `tchar`.
     static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -308,7 +308,7 @@ package final class ReadPipeline: Sendable {
             }
             // If the stored body is gone, the whole is fetched.
             var reply = if let served { served } else { await fetchAlone(for: &context, by: forwarding.anew) }
-            if served != nil { reply.passed = PassedRead(request, in: context, to: .validate) }
+            if served != nil { reply.passed = PassedRead(request, in: context, to: nil) }
             for field in own { reply.head.fields.append(field) }
             return reply
         case .answered(let fetched):

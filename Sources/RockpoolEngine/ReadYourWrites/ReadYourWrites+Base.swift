@@ -5,11 +5,17 @@ import RockpoolCore
 import RockpoolStore
 
 extension ReadYourWrites {
-
     /// Pins what the client had in front of it: the representation that it was shown last, with the client's own queued writes folded in.
     /// Stores its content and, where the write takes the base as its condition, its strong ETag.
-    func pinBase(of operation: inout QueuedWriteDraft, for context: RequestContext) async {
+    /// - Parameter condition: the version under which the write was sent already; nil if it was sent under none.
+    func pinBase(of operation: inout QueuedWriteDraft, sentUnder condition: String?, for context: RequestContext) async {
         guard context.request.changesState else { return }
+        defer {
+            // It is sent again under the same: only then is that harmless.
+            if let condition, operation.baseETag == nil {
+                (operation.baseETag, operation.baseIncludes) = (condition, operation.baseIncludes ?? cache.ticks.next())
+            }
+        }
         operation.reach = sight.reach(of: context.request.url, for: context.viewer)
         guard let view = place(of: context), view.entityID != nil else {
             guard operation.takesBase, context.plan.entity?.resource == nil else { return }

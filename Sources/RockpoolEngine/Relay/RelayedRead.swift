@@ -28,9 +28,11 @@ package final class RelayedRead: FetchLead {
 
     /// Nil if the pipeline has to answer: something is stored that may answer without the upstream, or that is not in memory; or the URL is
     /// presigned, and the pipeline knows which signatures may read a copy.
-    /// - Parameter mayLead: false if no other request may have the response.
+    /// - Parameters:
+    ///   - mayLead: false if no other request may have the response.
+    ///   - mayValidate: false if the pipeline makes every reply from what is stored.
     init?(
-        _ context: RequestContext, by reads: ReadPipeline, sight: ClientSight, finalFields: FinalFields, mayLead: Bool,
+        _ context: RequestContext, by reads: ReadPipeline, sight: ClientSight, finalFields: FinalFields, mayLead: Bool, mayValidate: Bool,
         refused: @escaping @Sendable () -> Void
     ) {
         guard context.presigned == nil else { return nil }
@@ -39,7 +41,7 @@ package final class RelayedRead: FetchLead {
         let keys = StoragePartition.readable(by: context.identity.partition).map { context.key(in: $0) }
         // Looked for after the epoch was read, so that what is stored since then is noticed by `begin`.
         if keys.contains(where: reads.responses.cache.mayHold) {
-            guard let copy = CopyToValidate(under: keys, for: context, by: reads) else { return nil }
+            guard mayValidate, let copy = CopyToValidate(under: keys, for: context, by: reads) else { return nil }
             stored = copy
         } else {
             stored = nil

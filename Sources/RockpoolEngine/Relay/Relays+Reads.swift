@@ -50,9 +50,10 @@ extension Relays {
             plan: plan, identity: identity, permission: .go, wishes: WritePreferences(),
             searchVariance: reads.lookup.searchVariance(for: head, plan: plan))
         let read = RelayedRead(
-            context, by: reads, sight: writes.ownWrites.sight, finalFields: finalFields, mayLead: rule.leads
+            context, by: reads, sight: writes.ownWrites.sight, finalFields: finalFields, mayLead: rule.leads,
+            mayValidate: !request.isPartial && plan.entity?.resource?.mark == nil
         ) { rule.forget() }
-        guard let read, read.stored == nil || !request.isPartial && plan.entity?.resource?.mark == nil else { return nil }
+        guard let read else { return nil }
         return rule.relay(of: request, target: head.target, in: span, as: read, by: identity)
     }
 
@@ -78,7 +79,7 @@ extension Relays {
             known.sent(request, target: passed.request.head.target, in: bytes) == passed.request.head.message
         {
             // Without a response on a relay's connection there is nothing to learn; nor of a 304, whose fields are read each time.
-            guard let early = exchange.early, early.isTaken, let use = passed.use.ofTemplate,
+            guard let early = exchange.early, early.isTaken, let use = passed.use,
                 let template = RelayTemplate(of: early.head, answeredBy: reply.head, for: use)
             else { return }
             return known.learn(template)
@@ -91,27 +92,17 @@ extension Relays {
     private func mayLearn(from passed: PassedRead, of exchange: Exchange, _ reply: Reply) -> Bool {
         switch passed.use {
         case .pass: true
-        case .validate:
+        case nil:
             reply.head.status == 200 && exchange.plain?.arrival.request.isPartial == false && !exchange.request.fields.contains(.origin)
         // The end of a body with a digest is sent after the store has compared it.
         case .store:
             reply.head.status == 200 && !exchange.request.fields.contains(.origin)
                 && !HTTPField.Name.digests.contains(where: reply.head.fields.contains) && passed.plan.entity == nil
                 && passed.plan.searchVariance == nil
+        case .write: false
         }
     }
 
     /// Any key, so that a change of the configuration ends a rule.
     static let place = "relays"
-}
-
-extension PassedRead.Use {
-    /// The use of a pattern; nil where there is none.
-    fileprivate var ofTemplate: RelayTemplate.Use? {
-        switch self {
-        case .pass: .pass
-        case .store: .store
-        case .validate: nil
-        }
-    }
 }

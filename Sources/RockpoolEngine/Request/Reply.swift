@@ -26,26 +26,22 @@ package struct Reply: Sendable {
 
 /// A read that was passed on to its upstream, because nothing was stored under its keys, or what was had to be validated.
 struct PassedRead: Sendable {
-    /// What became of the answer, as it will of the next one.
-    enum Use: Sendable {
-        case pass, store, validate
-    }
-
     /// As it was sent, but for the conditions that validate.
     private(set) var request: OutboundRequest
     /// As the client has sent it.
     let received: RequestHead
     let plan: RoutePlan
     let identity: Identity
-    let use: Use
+    /// What became of the answer, as it will of the next one; nil if it has validated what is stored.
+    let use: RelayTemplate.Use?
 
     /// Nil for a read that is not its client's request as it came.
     /// - Parameter request: as it was sent; nil if that is not known.
-    init?(_ request: OutboundRequest?, in context: RequestContext, to use: Use) {
+    init?(_ request: OutboundRequest?, in context: RequestContext, to use: RelayTemplate.Use?) {
         guard let request, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil else { return nil }
         (self.request, received, plan, identity) = (request, context.request, context.plan, context.identity)
         self.use = use
-        guard use == .validate else { return }
+        guard use == nil else { return }
         for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince] { self.request.head.fields[name] = nil }
     }
 

@@ -209,11 +209,7 @@ extension WritePipeline {
         operation.request.fields[.rockpoolCredential] = credentials.keepBeside(context.identity, of: context.original)
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await notifier.effectsAreNoted(before: operation, within: Self.laneWait)
-        await ownWrites.pinBase(of: &operation, for: context)
-        // What was sent under a condition is sent again under the same: only then is that harmless.
-        if let condition = draft.condition, operation.baseETag == nil {
-            (operation.baseETag, operation.baseIncludes) = (condition, operation.baseIncludes ?? cache.ticks.next())
-        }
+        await ownWrites.pinBase(of: &operation, sentUnder: draft.condition, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
         if blocking == nil, merge == nil, let problem = await contradiction(of: operation, context: context) {
