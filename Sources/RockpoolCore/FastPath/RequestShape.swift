@@ -38,7 +38,8 @@ package struct RequestShape: Hashable, Sendable {
         for index in 0..<lines.count {
             switch lines.kind(at: index) {
             case .free: continue
-            case .key, .credential where !countsCredentials:
+            case .key,
+                .credential where !countsCredentials:
                 self.bytes.append(0x0A)
                 self.bytes.append(bytes, lines.name(at: index))
             case .read, .credential:
@@ -139,7 +140,7 @@ package struct PlainLines: Sendable {
         case read
         /// No decision depends on it: it is passed on.
         case free
-        /// The key of a write: that there is one counts, and it is passed on.
+        /// The key of a write: its presence counts, and its value is passed on.
         case key
         /// It may identify the principal, or selects.
         case credential

@@ -19,6 +19,8 @@ package final class RelayedWrite: Sendable {
     /// Without its record.
     private let write: ReceivedWrite
     private let trace = Mutex<LiveWriteTrace?>(nil)
+    /// Of its client's key; until it has been answered, no other request with it is sent.
+    private let claim: KeyClaim?
     /// True if a second effect of the write is harmless, or prevented by its key.
     package let isRepeatable: Bool
     /// True if the last write like this one was a moment ago.
@@ -26,9 +28,12 @@ package final class RelayedWrite: Sendable {
     let sentAt: Moment
 
     /// - Parameter request: as the pipeline works with it.
-    init(_ write: ReceivedWrite, of request: RequestHead, body: ByteBuffer, by rule: WriteRule, isFollowing: Bool, of writes: WritePipeline)
-    {
+    init(
+        _ write: ReceivedWrite, of request: RequestHead, body: ByteBuffer, under claim: KeyClaim?, by rule: WriteRule, isFollowing: Bool,
+        of writes: WritePipeline
+    ) {
         (self.write, self.request, self.body, self.isFollowing, self.writes) = (write, request, body, isFollowing, writes)
+        self.claim = claim
         (self.rule, isRepeatable) = (rule, rule.isRepeatable)
         sentAt = writes.cache.moment()
     }
@@ -66,6 +71,7 @@ package final class RelayedWrite: Sendable {
         writes.ownWrites.sight.note(head, to: request, by: Viewer(partition: rule.passed.identity.partition))
         writes.upstreams.parents.noteWrite(to: request.origin)
         end()
+        claim?.leave()
         return true
     }
 
@@ -76,6 +82,7 @@ package final class RelayedWrite: Sendable {
             head, to: request, body: Array(body.readableBytesView), sentAt: sentAt, plan: rule.passed.plan,
             identity: rule.passed.identity)
         end()
+        claim?.leave()
     }
 
     /// Ends a write that was sent, because its client has left: its effect is not known, so that what is stored counts as older.
@@ -102,7 +109,10 @@ package final class RelayedWrite: Sendable {
         context.trace.record(
             .routed(upstream: rule.passed.upstream.name, category: rule.passed.plan.category?.name, strategy: rule.passed.plan.strategy))
         context.trace.identity = rule.passed.identity
-        defer { trace = context.trace }
+        defer {
+            trace = context.trace
+            claim?.leave()
+        }
         var write = received
         if write.operation.principal == nil {
             write.operation.request.fields[.rockpoolClient] = exchange.clientAddress.isEmpty ? nil : exchange.clientAddress

@@ -19,8 +19,8 @@ final class WriteRule: Sendable {
     /// The heads of the write that the pipeline has shown: before fields are added for its upstream, as its operation has it, and as the pipeline
     /// works with it.
     private let (unaddressed, recorded, handled): (ExampleHead, ExampleHead, ExampleHead)
-    /// The names of fields that the configuration makes decisions depend on.
-    private let configured: [[UInt8]]
+    /// The name of the field with the key, and of the one that tells identities apart where its values are no part of the shape.
+    private let (keyName, identifying): ([UInt8], [UInt8]?)
     /// What an answer without a `Location` invalidates; nil if that takes more than these URLs.
     let places: [String]?
     /// What an answer makes older than a write nearby.
@@ -40,15 +40,12 @@ final class WriteRule: Sendable {
         var request = passed.request
         request.head = passed.unkeyed
         let bytes = plain.head.span
-        // A field that tells identities apart counts by its value only where it is one of the shape.
-        let identifying = passed.upstream.identity.fieldName.flatMap { $0.plainKind == .free ? $0 : nil }
-        let configured = [passed.upstream.idempotency.name, identifying].compactMap { $0.map { Array($0.canonicalName.utf8) } }
-        guard configured.allSatisfy({ plain.write.lines.value(of: $0, in: bytes) == nil }),
-            let lines = OutboundLines(plain.write.lines, in: bytes, sent: request.head.fieldLines)
-        else { return nil }
+        keyName = Array(passed.upstream.idempotency.name.canonicalName.utf8)
+        identifying = passed.upstream.identity.fieldName.flatMap { $0.plainKind.isOwn ? Array($0.canonicalName.utf8) : nil }
+        guard let lines = OutboundLines(plain.write.lines, in: bytes, sent: request.head.fieldLines) else { return nil }
         (self.passed, self.places, self.near, self.lines) = (passed, places, near, lines)
         names = PlainLineNames(of: plain.write.lines, in: bytes)
-        let example = names.fields(of: plain.write.lines, in: bytes, .read, .free, .credential)
+        let example = names.fields(of: plain.write.lines, in: bytes, .read, .free, .key, .credential)
         unaddressed = ExampleHead(passed.head, of: example)
         recorded = ExampleHead(passed.operation.request, of: example)
         handled = ExampleHead(passed.received, of: example)
@@ -56,8 +53,10 @@ final class WriteRule: Sendable {
         fingerprint = WriteFingerprint(passed.operation.request)
         isRepeatable = passed.received.method.isIdempotent || passed.upstream.idempotency.honoured == .yes
         start = Array("\(request.head.method.rawValue) \(request.head.target)".utf8) + request.head.startOfFields
-        self.configured = configured
         learned = Mutex((RelayTemplates(), validity, now))
+        guard isFor(plain.write, in: bytes), !passed.operation.keyIsClients || passed.upstream.idempotency.name.plainKind.isOwn else {
+            return nil
+        }
     }
 
     var validity: RelayValidity { learned.withLock { $0.validity } }
@@ -70,9 +69,11 @@ final class WriteRule: Sendable {
         }
     }
 
-    /// True for a write without a field that the configuration makes decisions depend on.
+    /// True for a write that has a key of its client as the example has, and no other field that the configuration makes decisions depend on.
     func isFor(_ write: PlainWrite, in bytes: Span<UInt8>) -> Bool {
-        configured.allSatisfy { name in write.lines.value(of: name, in: bytes) == nil }
+        let key = write.lines.value(of: keyName, in: bytes)
+        return passed.operation.keyIsClients == (key != nil) && key?.isEmpty != true
+            && identifying.map { write.lines.value(of: $0, in: bytes) == nil } ?? true
     }
 
     /// True if this rule makes of a write what the pipeline has sent for it.
@@ -90,16 +91,16 @@ final class WriteRule: Sendable {
         return head
     }
 
-    /// The relay of a write with this body.
+    /// The relay of a write with this body; nil if its client has used its key before, as far as that is known, or it is none.
     /// - Parameter address: the client's IP address.
     func relay(
         of write: PlainWrite, in bytes: Span<UInt8>, body: ByteBuffer, from address: String, by writes: WritePipeline, now: Timestamp
-    ) -> Relay {
+    ) -> Relay? {
         let (templates, last) = learned.withLock { learned in
             defer { learned.usedAt = now }
             return (learned.templates.all, learned.usedAt)
         }
-        let own = names.fields(of: write.lines, in: bytes, .free)
+        let own = names.fields(of: write.lines, in: bytes, .free, .key)
         let head = handled.with(own, in: write.lines)
         var received = ReceivedWrite(
             operation: passed.operation, head: unaddressed.with(own, in: write.lines), body: .bytes(body), mustWait: false)
@@ -108,11 +109,19 @@ final class WriteRule: Sendable {
         if passed.operation.principal == nil { received.operation.request.fields[.rockpoolClient] = address.isEmpty ? nil : address }
         received.operation.id = UUIDv7.make(at: now)
         received.operation.idempotencyKey = UUIDv7.make(at: now)
+        if passed.operation.keyIsClients {
+            guard let key = received.head.fields[passed.upstream.idempotency.name].flatMap({ IdempotencyKey.parse($0) }),
+                key.utf8.count <= IdempotencyKey.lengthLimit
+            else { return nil }
+            received.operation.idempotencyKey = key
+        }
         let content = Array(body.readableBytesView)
         received.operation.body = .inline(content)
         received.operation.fingerprint = fingerprint.of(content)
+        let claim = passed.operation.keyIsClients ? writes.claimNewKey(of: received.operation) : nil
+        guard (claim != nil) == passed.operation.keyIsClients else { return nil }
         let relayed = RelayedWrite(
-            received, of: head, body: body, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
+            received, of: head, body: body, under: claim, by: self, isFollowing: now - last <= RelayedWrite.quiet, of: writes)
         return Relay(
             basis: basis, madeAt: relayed.sentAt, bytes: sent(write, in: bytes, key: received.operation.idempotencyKey, body),
             templates: templates,
@@ -124,7 +133,7 @@ final class WriteRule: Sendable {
         bytes.reserveCapacity(start.count + write.head.count + 384 + body.readableBytes)
         bytes.writeBytes(head(of: write, in: received))
         let settings = passed.upstream.idempotency
-        if settings.honoured != .no {
+        if settings.honoured != .no, !passed.operation.keyIsClients {
             bytes.writeString("\(settings.name.rawName): \(IdempotencyKey.fieldValue(key, format: settings.format))\r\n")
         }
         bytes.writeString("Content-Length: \(body.readableBytes)\r\n\r\n")
@@ -144,8 +153,8 @@ private struct ExampleHead {
     /// - Parameter lines: the fields of the lines that the head was made of.
     init(_ head: RequestHead, of lines: [HTTPField]) {
         start = RequestHead(method: head.method, origin: head.origin, target: head.target, fields: [:])
-        var rest = head.fields.filter { $0.name.plainKind != .free }[...]
-        read = lines.filter { $0.name.plainKind != .free }.map { line in
+        var rest = head.fields.filter { !$0.name.plainKind.isOwn }[...]
+        read = lines.filter { !$0.name.plainKind.isOwn }.map { line in
             guard let place = rest.firstIndex(where: { $0.name == line.name }) else { return [] }
             defer { rest = rest[(place + 1)...] }
             return Array(rest[...place])
@@ -158,7 +167,7 @@ private struct ExampleHead {
     func with(_ own: [HTTPField], in lines: PlainLines) -> RequestHead {
         var (head, own, read) = (start, own[...], read[...])
         for index in 0..<lines.count {
-            let fields = lines.kind(at: index) == .free ? own.popFirst().map { [$0] } : read.popFirst()
+            let fields = lines.kind(at: index).isOwn ? own.popFirst().map { [$0] } : read.popFirst()
             for field in fields ?? [] { head.fields.append(field) }
         }
         for field in after { head.fields.append(field) }

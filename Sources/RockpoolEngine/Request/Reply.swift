@@ -65,13 +65,14 @@ struct PassedWrite: Sendable {
     /// Its head, before fields are added for its upstream.
     let head: RequestHead
 
-    /// The head as it was sent, without the operation's key.
+    /// The head as it was sent, without a key that was made for it.
     var unkeyed: RequestHead { unkeyed(request.head) }
 
-    /// Such a head without the operation's key and the length.
+    /// Such a head without a key that was made for it, and the length.
     func unkeyed(_ sent: RequestHead) -> RequestHead {
         var head = sent
-        for name in [upstream.idempotency.name, .contentLength] { head.fields[values: name] = [] }
+        head.fields[values: .contentLength] = []
+        if !operation.keyIsClients { head.fields[values: upstream.idempotency.name] = [] }
         return head
     }
 }

@@ -39,3 +39,25 @@ final class KeysUnderWay: Sendable {
 
     func leave(_ key: Key) { fingerprints.withLock { $0[key] = nil } }
 }
+
+/// The claim of one key, until it is left, at the latest by its end.
+final class KeyClaim: Sendable {
+    private let keys: KeysUnderWay
+    private let key: Mutex<KeysUnderWay.Key?>
+
+    /// - Parameter key: which was claimed as the first.
+    init(_ key: KeysUnderWay.Key, among keys: KeysUnderWay) {
+        self.keys = keys
+        self.key = Mutex(key)
+    }
+
+    deinit { leave() }
+
+    func leave() {
+        let key = key.withLock { key in
+            defer { key = nil }
+            return key
+        }
+        if let key { keys.leave(key) }
+    }
+}

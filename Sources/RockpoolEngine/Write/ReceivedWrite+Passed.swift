@@ -19,9 +19,9 @@ extension ReceivedWrite {
 }
 
 extension QueuedWriteDraft {
-    /// True for an operation with an own key, and without a reference to any other.
+    /// True for an operation without a reference to any other.
     fileprivate var isPlain: Bool {
-        !keyIsClients && dependsOn.isEmpty && conditionedOn.isEmpty && references.isEmpty && group == nil && localID == nil
+        dependsOn.isEmpty && conditionedOn.isEmpty && references.isEmpty && group == nil && localID == nil
             && collection == nil && !takesBase
     }
 }

@@ -24,6 +24,15 @@ extension WritePipeline {
         return await answered(earlier, form: await notifier.replies.form(for: context), for: context)
     }
 
+    /// Claims the key of a client's write that repeats no other one, as far as that is known without asking the database; nil otherwise.
+    func claimNewKey(of operation: QueuedWriteDraft) -> KeyClaim? {
+        let key = KeysUnderWay.Key(operation)
+        guard keysUnderWay.claim(key, fingerprint: operation.fingerprint) == .first else { return nil }
+        let claim = KeyClaim(key, among: keysUnderWay)
+        // Looked for after the claim: an earlier request with this key is by now either in the outbox or still in progress.
+        return data.mayHold(keyOf: operation) ? nil : claim
+    }
+
     /// Answers a request that repeats a write that waits; nil if it is a write of its own.
     func repeatedWrite(
         _ operation: QueuedWriteDraft, body: Spool.Whole, context: inout RequestContext

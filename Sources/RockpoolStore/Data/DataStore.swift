@@ -47,6 +47,7 @@ package final class DataStore: Sendable {
     let empty = EmptyOutbox()
     let disk = DiskOfTurn()
     let rare = RareOperations()
+    let clientKeys = KeptClientKeys()
     /// The mapping of every local id.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
@@ -198,6 +199,7 @@ package final class DataStore: Sendable {
                 try ShareSums.begin(in: db, with: sums)
                 if let replica { try replica.begin(on: db) }
                 try rare.begin(on: db)
+                try clientKeys.begin(on: db)
                 // In a fleet, what they become is handed over like a write that was accepted while the shared database was away.
                 try replica?.beginAlone(in: db)
                 unused = try adoptLiveWrites(in: db, now: now)

@@ -1,5 +1,5 @@
-// What is known of the outbox without a read: that nothing waits in it, or nothing of the kinds that few outboxes have
-// (docs/outbox.md#live-writes, docs/outbox.md#lanes).
+// What is known of the outbox without a read: that nothing waits in it, or nothing of the kinds that few outboxes have, and which keys of
+// clients it has seen (docs/outbox.md#live-writes, docs/outbox.md#lanes, docs/outbox.md#keys).
 import GRDB
 import RockpoolCore
 import Synchronization
@@ -85,7 +85,47 @@ final class RareOperations: Sendable {
     }
 }
 
+/// Remembers the hashes of all client keys that the outbox may hold: a write with another key is no repeat of what is kept.
+final class KeptClientKeys: Sendable {
+    /// Maximum number, of about a megabyte; beyond it any key counts as held.
+    private static let limit = 65_536
+
+    /// Nil beyond the limit.
+    private let hashes = Mutex<Set<Int>?>([])
+
+    /// Reads the keys and watches the writing connection. Call it once, when the schema is complete.
+    func begin(on db: Database) throws {
+        let keys = try String.fetchAll(db, sql: "SELECT client_key FROM op WHERE client_key IS NOT NULL LIMIT \(Self.limit + 1)")
+        for key in keys { note(key) }
+        db.add(
+            function: DatabaseFunction("note_client_key", argumentCount: 1) { [self] values in
+                if let key = String.fromDatabaseValue(values[0]) { note(key) }
+                return nil
+            })
+        try db.execute(
+            sql: """
+                CREATE TEMP TRIGGER client_key_kept AFTER INSERT ON main.op WHEN new.client_key IS NOT NULL
+                BEGIN SELECT note_client_key(new.client_key); END
+                """)
+    }
+
+    /// True if one of these values of the column may be there.
+    func mayHold(_ values: [String]) -> Bool {
+        hashes.withLock { hashes in hashes.map { hashes in values.contains { hashes.contains($0.hashValue) } } ?? true }
+    }
+
+    private func note(_ key: String) {
+        hashes.withLock { hashes in
+            hashes?.insert(key.hashValue)
+            if hashes?.count ?? 0 > Self.limit { hashes = nil }
+        }
+    }
+}
+
 extension DataStore {
     /// True if it is known that the outbox has no open operation.
     package var isKnownEmpty: Bool { empty.isKnown }
+
+    /// False if no operation was accepted under the key of this write, as far as they are kept. Asks no database.
+    package func mayHold(keyOf new: QueuedWriteDraft) -> Bool { clientKeys.mayHold(ClientKey(new).texts) }
 }

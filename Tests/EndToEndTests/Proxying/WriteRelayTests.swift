@@ -257,7 +257,9 @@ import Testing
             var number = 0
             func write() async throws -> MessageHead {
                 number += 1
-                return try await site.write("{}", method: kind.method, fields: "Idempotency-Key: \"k-\(number)\"\r\n").head
+                return try await site.write(
+                    "{}", method: kind.method, fields: "Prefer: respond-never\r\nIdempotency-Key: \"k-\(number)\"\r\n"
+                ).head
             }
             for _ in 0..<20 { try await #expect((200...204).contains(write().status)) }
             #expect(site.script.connections <= 4, "\(site.script.connections) connections")
@@ -277,6 +279,57 @@ import Testing
                 let all = site.script.requests("\(kind.method) /notes").dropFirst(sent)
                 #expect(all.count >= 2 && Set(all.map { MessageHead($0)["idempotency-key"] }).count == 1, "\(all)")
             }
+        }
+    }
+
+    /// A client's own key is passed on as it is, and no write with a key that is kept, or under way, is sent by a relay.
+    @Test(arguments: ["Idempotency-Key", "X-Write-Id"]) func aClientsKeyIsRelayedOnce(_ name: String) async throws {
+        try await RelaySite.with(Self.created("7"), upstream: ["idempotency": ["header": .string(name)]]) { site in
+            var client = site
+            func write(_ key: String, _ body: String = "{}") async throws -> MessageHead {
+                try await client.write(body, fields: "\(name): \(key)\r\nAuthorization: Bearer one\r\n").head
+            }
+            func another() async throws -> RelaySite {
+                let connection = try await RawConnection.open(site.server.gateway)
+                return RelaySite(script: site.script, server: site.server, port: site.port, client: connection)
+            }
+            func sent(_ key: String) -> Int {
+                site.script.requests("POST /notes").count { MessageHead($0)[name.lowercased()] == key }
+            }
+            for number in 0..<10 { try await #expect(write("early-\(number)").status == 201) }
+            let relays = try await site.relays()
+            for number in 0..<20 {
+                let key = number % 2 == 0 ? "\"quoted-\(number)\"" : "bare-\(number)"
+                try await #expect(write(key).status == 201)
+                #expect(sent(key) == 1)
+            }
+            #expect(try await site.relays() >= relays + 18)
+            // One that has none gets its own; one that is too long, or empty, is refused or sent as the pipeline says.
+            try await #expect(site.write("{}", fields: "Authorization: Bearer one\r\n").head.status == 201)
+            try await #expect(write(String(repeating: "k", count: 256)).status == 400)
+            // One that was queued is answered from the outbox, also after a restart.
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            try await #expect(write("kept").status == 202)
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "auto"]).status < 300)
+            try await site.server.outboxIsEmpty()
+            for number in 0..<10 { try await #expect(write("late-\(number)").status == 201) }
+            let again = try await write("kept")
+            #expect(again["rockpool-operation"] != nil && sent("kept") == 1, "\(again)")
+            try await #expect(write("kept", "{\"other\":1}").status == 422)
+            try await #expect(site.server.stop() == .exit(0))
+            try await site.server.start()
+            client = try await another()
+            for number in 0..<10 { try await #expect(write("later-\(number)").status == 201) }
+            try await #expect(write("kept")["rockpool-operation"] != nil)
+            #expect(sent("kept") == 1)
+            // One that is under way is not sent a second time.
+            site.script.answer = "silence"
+            async let first = write("slow")
+            try await eventually("it is sent") { sent("slow") == 1 }
+            let second = try await another().write("{}", fields: "\(name): slow\r\nAuthorization: Bearer one\r\n").head
+            #expect(second.status == 409 && sent("slow") == 1, "\(second)")
+            try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
+            try await #expect(first.status == 202)
         }
     }
 

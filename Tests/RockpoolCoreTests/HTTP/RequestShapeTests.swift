@@ -52,6 +52,8 @@ struct RequestShapeTests {
         #expect(try shape("Authorization: one\r\n") != shape("Authorization: two\r\n"))
         #expect(try shape("Content-Type: a/b\r\n") != shape("Content-Type: a/c\r\n"))
         #expect(try shape("", target: "/a") != shape("", target: "/b"))
+        #expect(try shape("Idempotency-Key: 1\r\n") == shape("Idempotency-Key: 2\r\n"))
+        #expect(try shape("Idempotency-Key: 1\r\n") != shape(""))
     }
 
     // MARK: what is sent

@@ -127,6 +127,9 @@ struct ClientKey {
     /// The value of the column: no two upstreams have one text.
     var text: String { principal.isEmpty ? "\(upstream.utf8.count) \(upstream) \(key)" : key }
 
+    /// The values of the column that may be this key's; also of a version that did not tell upstreams apart.
+    var texts: [String] { [text, key] }
+
     /// Finds its operation; also one of a version that did not tell upstreams apart.
     var condition: (String, [String]) {
         guard principal.isEmpty else { return ("principal = ? AND client_key = ?", [principal, text]) }
