@@ -1,6 +1,6 @@
 // Counts the process's open descriptors for the listeners, which check it before they accept (proc_pid_fd(5)).
 import Glibc
-import NIOCore
+package import NIOCore
 package import RockpoolCore
 import Synchronization
 
@@ -59,5 +59,36 @@ package final class DescriptorGauge: Sendable {
         var count = -3
         while unsafe readdir(directory) != nil { count += 1 }
         return max(0, count)
+    }
+}
+
+/// The first handler of a listening channel: holds back reads while the gauge is low, and retries after `pause`
+/// (docs/security-model.md#descriptors).
+package final class AcceptGate: ChannelOutboundHandler {
+    package typealias OutboundIn = Never
+
+    private static let pause = TimeAmount.milliseconds(50)
+
+    private let gauge: DescriptorGauge
+    private var context: ChannelHandlerContext?
+    private var isWaiting = false
+
+    package init(_ gauge: DescriptorGauge) { self.gauge = gauge }
+
+    package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    package func read(context: ChannelHandlerContext) {
+        if isWaiting { return }
+        if gauge.mayAccept() { return context.read() }
+        isWaiting = true
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(in: Self.pause) { me.value.lookAgain() }
+    }
+
+    private func lookAgain() {
+        isWaiting = false
+        if let context { read(context: context) }
     }
 }
