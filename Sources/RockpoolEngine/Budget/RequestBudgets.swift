@@ -2,6 +2,7 @@
 import Glibc
 import HTTPTypes
 package import RockpoolCore
+import ServiceLifecycle
 import Synchronization
 
 /// Decides what may be sent beyond the requests that clients wait for.
@@ -80,5 +81,60 @@ package final class RequestBudgets: Sendable {
         var local = unsafe tm()
         unsafe localtime_r(&seconds, &local)
         return unsafe Int(local.tm_hour) * 60 + Int(local.tm_min)
+    }
+}
+
+/// Stored responses where the budget of an upstream is spent (docs/caching.md#budgets).
+extension Reuse {
+    /// True if a stored response could be served without its upstream, and the client demands no new one.
+    var mayWait: Bool {
+        if case .validate(_, _, _, let reason) = self { reason == .stale || reason == .networkFirst } else { false }
+    }
+
+    /// Returns the stale response that another decision, for an upstream that is away, would serve; else this decision.
+    func orStale(_ absent: Reuse) -> Reuse {
+        if case .stale(let index, let freshness, .offline) = absent { .stale(index, freshness, .budget) } else { self }
+    }
+}
+
+extension ReuseContext {
+    /// The same rules while the upstream is away.
+    var withoutUpstream: ReuseContext {
+        var rules = self
+        rules.isReachable = false
+        return rules
+    }
+}
+
+extension RequestBudgets {
+    /// True if the budget of a read's upstream is spent.
+    func isSpent(for context: RequestContext, now: Timestamp) -> Bool {
+        wait(
+            for: context.isBehind ? .refresh : .live, with: context.identity.secrets, at: context.plan.upstream, now: now) != nil
+    }
+}
+
+/// Keeps `RequestBudgets` informed.
+package final class MeteredWatch: Service {
+    private static let period = Duration.seconds(30)
+
+    private let budgets: RequestBudgets
+    private let active: ActiveConfiguration
+    /// Returns NetworkManager's answer; nil without one.
+    private let ask: @Sendable () async -> Bool?
+
+    package init(budgets: RequestBudgets, active: ActiveConfiguration, ask: @escaping @Sendable () async -> Bool?) {
+        (self.budgets, self.active, self.ask) = (budgets, active, ask)
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                if self.active.configuration.upstreams.contains(where: { $0.metered == .auto }) {
+                    self.budgets.setMetered(await self.ask() ?? false)
+                }
+                try? await Task.sleep(for: Self.period)
+            }
+        }
     }
 }

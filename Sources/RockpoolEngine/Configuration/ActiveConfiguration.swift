@@ -1,6 +1,7 @@
 // The configuration in force and the routes made of it; a reload and an adopted host replace both.
 package import HTTPTypes
 package import RockpoolCore
+package import RockpoolStore
 import Synchronization
 
 /// The configuration in force.
@@ -75,5 +76,24 @@ package final class ActiveConfiguration: Sendable {
             || configuration.upstreams.contains { upstream in
                 if case .header(let rule) = upstream.identity { HTTPField.Name(rule) == name } else { false }
             }
+    }
+}
+
+/// Answers for the entries of a list, by their URL and their times alone (docs/caching.md#offline-use).
+package struct OfflineUse {
+    private let active: ActiveConfiguration
+    package let now: Timestamp
+
+    package init(active: ActiveConfiguration, now: Timestamp) { (self.active, self.now) = (active, now) }
+
+    /// Returns the time until which the entry is served while the upstream is away; nil without an end. With the policy `standard` it is the
+    /// end of its freshness: later the directives of the response decide, which `explain` reads.
+    package func end(of listing: CacheListing) -> Timestamp? {
+        guard let request = try? RequestHead(url: listing.url) else { return listing.freshUntil }
+        let plan = active.routes.plan(for: request)
+        guard plan.strategy != .networkOnly else { return .distantPast }
+        guard plan.policy == .offlineFirst else { return listing.freshUntil }
+        let window = (plan.category ?? active.category(named: listing.category))?.offlineWindow ?? .forever
+        return window == .forever ? nil : max(listing.freshUntil, listing.storedAt + window)
     }
 }
