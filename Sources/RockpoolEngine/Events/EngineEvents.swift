@@ -1,5 +1,7 @@
 // Publishes the engine's events to the replayer, to long polls and to the admin's event stream.
+import Logging
 package import RockpoolCore
+package import RockpoolStore
 import Synchronization
 
 /// Delivers events to listeners, and lets tasks wait for the next event without missing one.
@@ -79,4 +81,84 @@ package final class EngineEvents: Sendable {
     }
 
     private func giveUp(_ id: UInt64) { state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: false) }
+}
+
+/// A change of one upstream's state, for publication.
+package struct ReachabilityChange: Equatable, Sendable {
+    package var upstream: String
+    package var from: Reachability.State
+    package var to: Reachability.State
+
+    package init(upstream: String, from: Reachability.State, to: Reachability.State) {
+        self.upstream = upstream
+        self.from = from
+        self.to = to
+    }
+}
+
+/// Tells it behind the answer: nobody waits for the shared database, and what comes meanwhile is told together (docs/fleet.md#copies).
+package final class StaleNews: Sendable {
+    private struct State {
+        var waiting: Set<StalePlace> = []
+        var isSending = false
+    }
+
+    /// The most places that wait while the database is away: beyond, copies at other nodes last as long as their lifetime.
+    private static let limit = 10_000
+    private static let pause = Duration.seconds(1)
+
+    private let data: DataStore
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(data: DataStore, logger: Logger) { (self.data, self.logger) = (data, logger) }
+
+    /// Tells what a purge has removed here.
+    package func tell(_ purge: CacheSelection) { tell([.purge(purge.text)]) }
+
+    func tell(_ named: @autoclosure () -> [StalePlace]) {
+        guard data.isOfFleet, case let places = named(), !places.isEmpty else { return }
+        let begins = state.withLock { state in
+            if state.waiting.count < Self.limit { state.waiting.formUnion(places) }
+            defer { state.isSending = true }
+            return !state.isSending
+        }
+        guard begins else { return }
+        Task { [weak self] in
+            while let pause = await self?.send() { try? await Task.sleep(for: pause) }
+        }
+    }
+
+    /// Sends what waits.
+    /// - Returns: the time until the next attempt; nil if nothing is left.
+    private func send() async -> Duration? {
+        let places = state.withLock { state in
+            let places = state.waiting
+            (state.waiting, state.isSending) = ([], !places.isEmpty)
+            return places
+        }
+        if places.isEmpty { return nil }
+        do { try await data.share(places) } catch DataStoreError.away {
+            state.withLock { $0.waiting.formUnion(places) }
+            return Self.pause
+        } catch {
+            logger.failed("telling the fleet what is out of date failed", error: error)
+        }
+        return .zero
+    }
+}
+
+/// Logs an error once, where it is handled (docs/architecture.md#rules).
+extension Logger {
+    /// Logs that `what` failed. A cancelled task, because its client left or the server stops, is not a failure.
+    func failed(_ what: String, error: any Error) {
+        if error is CancellationError { return }
+        self.error("\(what): \(error)")
+    }
+
+    /// Logs that a response was not stored, unless another copy has come before it: a whole one, or that of a write of its client.
+    func notStored(_ error: any Error) {
+        if error is WholeIsStored || error is OlderThanOwnWrite { return }
+        failed("a response could not be stored", error: error)
+    }
 }

@@ -1,6 +1,8 @@
 // Counters since the start of the server, updated from traces; only hot hits are counted directly
 // (docs/reference/admin-api.md#status `/v1/stats`).
+import HTTPTypes
 package import RockpoolCore
+import RockpoolStore
 import Synchronization
 
 /// Counts exchanges by verdict, and the latencies of their response heads.
@@ -93,4 +95,95 @@ package final class Statistics: Sendable {
         let asked = served + self[.miss]
         return asked == 0 ? 0 : Double(served) / Double(asked)
     }
+}
+
+/// Counts bytes by upstream; undeclared hosts are counted together.
+package final class Traffic: Sendable {
+    private struct State {
+        var counts: [String?: UpstreamTraffic] = [:]
+        var hot: [String?: ServedBytes] = [:]
+    }
+
+    private let state = Mutex(State())
+    /// The findings about compression.
+    package let via = ViaHabits()
+
+    package init() {}
+
+    /// Counts a request that was sent to an upstream.
+    func count(_ upstream: String?, sent: Int64, received: Int64, forClient: Bool) {
+        state.withLock { $0.counts[upstream, default: UpstreamTraffic()].count(sent: sent, received: received, forClient: forClient) }
+    }
+
+    /// Counts the body of a reply.
+    func deliver(_ bytes: Int64, of trace: Trace) {
+        guard bytes > 0, case .routed(let upstream, _, _)? = trace.entries.first(where: \.step.isRouted)?.step else { return }
+        let isSaved = [.hit, .stale, .revalidated, .collapsed].contains(trace.verdict)
+        state.withLock { $0.counts[upstream, default: UpstreamTraffic()].deliver(bytes, isSaved: isSaved) }
+    }
+
+    /// The counter for hot replies of an upstream, which are sent without a lock.
+    func hot(_ upstream: String?) -> ServedBytes {
+        state.withLock { state in
+            if let known = state.hot[upstream] { return known }
+            let new = ServedBytes()
+            state.hot[upstream] = new
+            return new
+        }
+    }
+
+    /// The bytes of all hot replies, and of the stale ones among them.
+    var hotBytes: (all: Int64, stale: Int64) {
+        state.withLock { state in (state.hot.values.reduce(0) { $0 + $1.count }, state.hot.values.reduce(0) { $0 + $1.staleCount }) }
+    }
+
+    /// The counts of an upstream; nil names the undeclared hosts.
+    package subscript(upstream: String?) -> UpstreamTraffic {
+        state.withLock { state in
+            var traffic = state.counts[upstream] ?? UpstreamTraffic()
+            traffic.deliver(state.hot[upstream]?.count ?? 0, isSaved: true)
+            return traffic
+        }
+    }
+}
+
+extension Trace.Step {
+    fileprivate var isRouted: Bool { if case .routed = self { true } else { false } }
+}
+
+/// Leaves `Via` out of requests to upstreams whose compression depends on it. `CDN-Loop` still tells loops
+/// (docs/reference/behaviour.md#via).
+package final class ViaHabits: Sendable {
+    /// Maximum number of remembered origins.
+    private static let limit = 1024
+
+    private let habits = Mutex<[OriginAddress: ViaHabit]>([:])
+
+    /// Removes Rockpool's member of `Via` where it should not be sent. Returns true if the request has it.
+    /// - Parameter name: Rockpool's name in `Via`.
+    func prepare(_ head: inout RequestHead, rule: SendVia, name: String, now: Timestamp) -> Bool {
+        let members = head.fields[values: .via]
+        guard let last = members.last, last.hasSuffix(" " + name) else { return false }
+        let isWithheld =
+            switch rule {
+            case .always: false
+            case .never: true
+            case .auto: habits.withLock { $0[head.origin]?.withholds(at: now) } == true
+            }
+        guard isWithheld else { return true }
+        head.fields[values: .via] = Array(members.dropLast())
+        return false
+    }
+
+    /// Takes account of an answer.
+    func learn(from answer: ResponseHead, length: Int64?, to head: RequestHead, hadVia: Bool, now: Timestamp) {
+        habits.withLock { habits in
+            if habits[head.origin] == nil, habits.count >= Self.limit { habits.removeAll() }
+            habits[head.origin, default: ViaHabit()].learn(
+                from: answer, length: length, to: head, hadVia: hadVia, now: now)
+        }
+    }
+
+    /// True if the upstream was found to compress only without `Via`.
+    package func isWithheld(from origin: OriginAddress) -> Bool { habits.withLock { $0[origin]?.isProved } == true }
 }
