@@ -1,7 +1,10 @@
 // Reads through the gateway of the site that holds them, requests through one of several parent proxies, and the probes of both
 // (docs/fleet.md#caches, docs/reference/configuration.md#several-parents).
 import HTTPTypes
-import RockpoolCore
+import Logging
+package import RockpoolCore
+import RockpoolStore
+import Synchronization
 
 extension UpstreamClient {
     /// The time to connect to a gateway of the same network.
@@ -71,11 +74,7 @@ extension UpstreamClient {
         let isWhole = (try? await reply.body.collect(upTo: .kib(64))) != nil
         parents.probed(node, isAnswered: isAlive && isWhole)
     }
-}
 
-// MARK: parent proxies
-
-extension UpstreamClient {
     private static let probeLimits = UpstreamTimeouts(connect: .seconds(2), firstByte: .seconds(2), idle: .seconds(2))
 
     /// Sends a request by the first of these ways that takes it; directly where there is none.
@@ -112,6 +111,8 @@ extension UpstreamClient {
     }
 }
 
+// MARK: parent proxies
+
 extension RequestHead {
     /// True if its directives accept a response of an age in seconds.
     fileprivate func accepts(age: Int64) -> Bool { CacheControl(request: fields).maxAge.map { age <= $0.seconds } ?? true }
@@ -125,4 +126,151 @@ extension RequestHead {
 extension ResponseHead {
     /// The age in seconds, as stated.
     fileprivate var age: Int64 { fields[.age].flatMap { Int64($0) } ?? 0 }
+}
+
+// MARK: - Gateways of the site
+
+/// The state of the gateways of the site behind a lock.
+package final class SiteParents: Sendable {
+    private struct State {
+        var health = ParentHealth()
+        var writes: OwnWriteTimes
+        var taken = 0
+    }
+
+    private let active: ActiveConfiguration
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let state: Mutex<State>
+
+    init(active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+        (self.active, self.logger, self.now) = (active, logger, now)
+        state = Mutex(State(writes: OwnWriteTimes(startedAt: now())))
+    }
+
+    /// Each other gateway, and true if it answers.
+    package var states: [(node: String, isUp: Bool)] {
+        let settings = active.configuration.fleet
+        return state.withLock { state in settings.parents.filter { $0 != settings.own }.map { ($0, state.health.isUp($0)) } }
+    }
+
+    /// The number of answers that other gateways have given in place of origins.
+    package var taken: Int { state.withLock { $0.taken } }
+
+    /// Returns the gateways to ask for a read in order; none if this one is to ask the origin.
+    func ways(to head: RequestHead) -> [String] {
+        let settings = active.configuration.fleet
+        guard settings.parents.count > 1 else { return [] }
+        let order = ParentRing(nodes: settings.parents, own: settings.own).order(for: "\(head.origin.url)\n\(head.target)")
+        return state.withLock { state in
+            order.prefix { $0 != settings.own }.filter { Self.mayCarry($0, to: head.origin) && state.health.isUp($0) }
+        }
+    }
+
+    /// The greatest age of an answer that has seen every write of this gateway, in seconds.
+    func greatestAge(of origin: OriginAddress) -> Int64 { state.withLock { $0.writes.greatestAge(of: origin, now: now()) } }
+
+    /// Records a write that this gateway, or another of its fleet, sends to an origin.
+    func noteWrite(to origin: OriginAddress) { state.withLock { $0.writes.note(origin, at: now()) } }
+
+    func noteTaken() { state.withLock { $0.taken += 1 } }
+
+    /// Records that a gateway did not answer.
+    func fail(_ node: String, because detail: String) {
+        guard state.withLock({ $0.health.fail(node, now: now()) }) else { return }
+        logger.warning("another gateway does not answer", metadata: ["gateway": "\(node)", "error": "\(detail)"])
+    }
+
+    /// Returns the gateways to be probed now.
+    func takeDue() -> [String] { state.withLock { $0.health.takeDue(among: active.configuration.fleet.parents, now: now()) } }
+
+    /// Records the outcome of a probe.
+    func probed(_ node: String, isAnswered: Bool) {
+        guard state.withLock({ $0.health.probed(node, isAnswered: isAnswered, now: now()) }) else { return }
+        logger.notice("another gateway answers again", metadata: ["gateway": "\(node)"])
+    }
+
+    /// True if a gateway may be told a request: another machine has another loopback, and nothing for an encrypted origin crosses the
+    /// network in plain text.
+    private static func mayCarry(_ node: String, to origin: OriginAddress) -> Bool {
+        guard let parent = ParentProxy(node) else { return false }
+        if OriginAddress.isLoopback(parent.address.host) { return true }
+        return !OriginAddress.isLoopback(origin.host) && (origin.scheme == .http || parent.kind == .https)
+    }
+}
+
+// MARK: - Parent proxies
+
+/// The state of the parent proxies behind a lock. One that stands alone is always tried.
+package final class ParentProxies: Sendable {
+    private struct State {
+        var health = ParentHealth()
+        var turns = ParentTurns()
+    }
+
+    private let active: ActiveConfiguration
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let state = Mutex(State())
+
+    init(active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+        (self.active, self.logger, self.now) = (active, logger, now)
+    }
+
+    /// Returns the parents through which an origin is reached, in the order in which this request tries them; none to reach it directly.
+    package func ways(to origin: OriginAddress, of upstream: Upstream?) -> [ParentSettings] {
+        guard let settings = active.configuration.parent(for: origin, of: upstream) else { return [] }
+        if settings.others.isEmpty { return [settings] }
+        return state.withLock { state in
+            let health = state.health
+            return state.turns.next(of: settings, isUp: health.isUp)
+        }
+    }
+
+    /// Records a failure of the way through a parent.
+    /// - Returns: True if another parent may be tried.
+    package func fail(_ parent: ParentSettings, after failure: TransferFailure) -> Bool {
+        if failure.isOfParent, nodes.contains(parent.url), state.withLock({ $0.health.fail(parent.url, now: now()) }) {
+            logger.warning("a parent proxy does not answer", metadata: ["parent": "\(parent.url)", "error": "\(failure.proxyErrorName)"])
+        }
+        return failure.mayTakeAnotherParent
+    }
+
+    /// The parents of upstreams, by their names, and of rules, by their hosts.
+    private var rules: [(of: String, settings: ParentSettings)] {
+        let configuration = active.configuration
+        let own = configuration.upstreams.compactMap { upstream in upstream.parent.map { (of: upstream.name, settings: $0) } }
+        return own + configuration.via.filter { $0.parent.url != ParentRule.direct }.map { ($0.hosts.joined(separator: ", "), $0.parent) }
+    }
+
+    private var nodes: [String] { rules.flatMap(\.settings.all).map(\.url) }
+
+    /// How each parent of the configuration stands.
+    package var standings: [ParentStanding] {
+        let health = state.withLock(\.health)
+        return rules.flatMap { ParentStanding.all(of: $0.of, $0.settings, health: health) }
+    }
+
+    /// Returns the parents to be probed now.
+    func takeDue() -> [String] {
+        if state.withLock({ $0.health.isWell }) { return [] }
+        let nodes = nodes
+        return state.withLock { $0.health.takeDue(among: nodes, now: now()) }
+    }
+
+    /// Records the outcome of a probe.
+    func probed(_ parent: String, isAnswered: Bool) {
+        guard state.withLock({ $0.health.probed(parent, isAnswered: isAnswered, now: now()) }) else { return }
+        logger.notice("a parent proxy answers again", metadata: ["parent": "\(parent)"])
+    }
+}
+
+/// The credential for a parent proxy, read anew for each request: a changed file applies at once.
+extension ParentSettings {
+    /// Nil without one; without a password if its file cannot be read: the parent then answers 407.
+    package var credential: ParentCredential? {
+        guard auth != .none else { return nil }
+        let password = passwordFile.flatMap { try? PrivateFile.text($0) } ?? ""
+        return ParentCredential(auth: auth, user: user ?? "", password: String(password.prefix { !$0.isNewline }))
+    }
 }

@@ -2,7 +2,7 @@
 import HTTPTypes
 import Logging
 import NIOCore
-import RockpoolCore
+package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
@@ -147,4 +147,71 @@ package final class UpstreamClient: Sendable {
         guard let upstream else { return false }
         return reachability.bandwidth(of: upstream.name, now: now()) == .low || !budgets.permitsLargeTransfers(upstream, at: now())
     }
+}
+
+// MARK: - The network switch
+
+/// The network switch: ends current transfers, sends nothing new, and persists over restarts (docs/reference/behaviour.md#network-switch
+/// `/v1/network`).
+extension UpstreamClient {
+    /// Sets the switch for one upstream (nil: for all upstreams and undeclared hosts) and stores it for the next start. Switching off ends
+    /// current transfers.
+    ///
+    /// - Returns: False if there is no such upstream.
+    /// - Throws: `FileError` if the setting could not be stored; the switch takes effect nevertheless.
+    package func switchNetwork(_ mode: Reachability.Mode, upstream: String?) throws -> Bool {
+        guard reachability.setMode(mode, upstream: upstream, now: now()) else { return false }
+        if mode == .offline { endTraffic(to: upstream) }
+        events.wake()
+        try data.keep(reachability.network)
+        return true
+    }
+
+    /// Restores the switch from the last run, otherwise from the configuration; `startsOffline` overrides both. Called before anything is
+    /// sent.
+    package func restoreSwitch(startsOffline: Bool = false) {
+        let known = data.networkSwitch() ?? NetworkSwitch(mode: active.configuration.network)
+        reachability.restore(startsOffline ? NetworkSwitch(mode: .offline) : known, now: now())
+        if reachability.network.mode == .offline { logger.notice("the network is switched off: nothing is sent to any upstream") }
+    }
+
+    /// Adds a listener that ends tunnels and upgraded connections to the given origin, or to all origins if it is nil.
+    package func onSwitchedOff(_ listener: @escaping @Sendable (OriginAddress?) -> Void) {
+        switchListeners.withLock { $0.append(listener) }
+    }
+
+    /// Adds a listener that closes the kept connections to an origin after one was silent.
+    package func onSilence(_ listener: @escaping @Sendable (OriginAddress) -> Void) {
+        silenceListeners.withLock { $0.append(listener) }
+    }
+
+    /// Voids the kept connections to an origin if one was silent, or none can be opened: after a change of network all are dead, while new ones
+    /// work.
+    func noteKept(after failure: TransferFailure, to place: OriginAddress) {
+        switch failure.kind {
+        case .firstByteTimeout where failure.wire?.isFreshConnection != true: break
+        case .connectTimeout, .refused: break
+        default: return
+        }
+        origin.distrustKept(to: place)
+        for listener in silenceListeners.withLock(\.self) { listener(place) }
+    }
+
+    private func endTraffic(to upstream: String?) {
+        let place = upstream.flatMap { name in active.routes.upstreams.first { $0.name == name }?.origin }
+        origin.endTransfers(to: place)
+        for listener in switchListeners.withLock(\.self) { listener(place) }
+    }
+}
+
+// MARK: - Answers to writes
+
+/// Records which upstreams have answered writes without a portal's sign (docs/outbox.md#portals).
+final class WriteAnswers: Sendable {
+    private let seen = Mutex<Set<String>>([])
+
+    func note(_ upstream: String) { seen.withLock { _ = $0.insert(upstream) } }
+
+    /// True if a page in answer to a write would be unusual for the upstream.
+    func areKnown(_ upstream: String) -> Bool { seen.withLock { $0.contains(upstream) } }
 }
