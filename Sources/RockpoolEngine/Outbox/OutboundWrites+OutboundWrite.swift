@@ -1,10 +1,41 @@
-// Prepares an operation for sending: replaces local ids, sets its condition and key, adds its principal's live credential
-// (docs/outbox.md#keys, docs/outbox.md#local-ids, docs/outbox.md#credentials).
+// Turns operations into requests that can be sent.
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
+/// Requests for operations, and reads of the entities that they change.
+package final class OutboundWrites: Sendable {
+    /// The maximum size of a base in bytes. A larger representation is not pinned, and its writes cannot be merged.
+    static let baseLimit: Int64 = .mib(1)
+
+    let data: DataStore
+    let upstreams: UpstreamClient
+    let renewal: CredentialRenewal
+    let credentials: Credentials
+    let reads: ReadPipeline
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
+
+    init(
+        data: DataStore, upstreams: UpstreamClient, renewal: CredentialRenewal, credentials: Credentials, reads: ReadPipeline,
+        active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.data = data
+        self.upstreams = upstreams
+        self.renewal = renewal
+        self.credentials = credentials
+        self.reads = reads
+        self.active = active
+        self.now = now
+    }
+}
+
+// MARK: - Preparing an operation
+
+/// Prepares an operation for sending: replaces local ids, sets its condition and key, adds its principal's live credential
+/// (docs/outbox.md#keys, docs/outbox.md#local-ids, docs/outbox.md#credentials).
 extension OutboundWrites {
     func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
         if let kind = upstream.receiver { return try message(operation, for: kind) }
@@ -175,6 +206,69 @@ extension OutboundWrites {
             operation.state == .delivered && EntityTag.condition(in: operation.result?.head.fields[.eTag]) == nil
         }
     }
+
+    // MARK: - The upstream's state
+
+    // Reads the upstream's current state of an entity: before a conflict is decided, and before a write that carries no condition
+    // (docs/outbox.md#detection).
+
+    /// - Throws: `DispatchBlocked` where a local id is unmapped, or the body cannot be read.
+    func bare(_ operation: QueuedWrite) async throws(DispatchBlocked) -> ReplayRequest {
+        var (head, body) = try substituted(operation)
+        let declared = active.routes.plan(for: head).entity?.resource
+        await condition(&head, of: operation, resource: declared)
+        (head, body) = await versioned(head, body, of: operation, resource: declared)
+        if let upstream = active.routes.upstream(named: operation.upstream) { head.fields[upstream.idempotency.name] = nil }
+        let content: [UInt8]
+        if let bytes = body.inMemory { content = bytes } else { content = try bytes(of: operation) }
+        return ReplayRequest(head: head, body: content, resource: declared ?? Resource(assumedFor: head))
+    }
+
+    /// Reads the entity with the operation's own credential.
+    /// - Parameter path: the entity's path; nil where it is unknown.
+    func look(at path: String?, of operation: QueuedWrite, like head: RequestHead, upstream: Upstream) async -> EntityRead {
+        guard upstreams.isReachable(upstream) else {
+            return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "\(upstream.name) is not reachable"))
+        }
+        guard let path, let secrets = try? await credential(of: operation, upstream: upstream) else { return .refused(status: 401) }
+        var question = head.look
+        question.target = path
+        question.fields[upstream.idempotency.name] = nil
+        for field in secrets { question.fields[values: field.name] = [] }
+        for field in secrets { question.fields.append(field) }
+        do throws(TransferFailure) {
+            let answer = try await upstreams.send(question, body: .none, upstream: upstream)
+            let skew = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }.map { clockSkew(at: $0) } ?? .zero
+            guard answer.head.status == 200 else {
+                _ = try? await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
+                return [404, 410].contains(answer.head.status) ? .shown(.gone, skew: skew) : .refused(status: answer.head.status)
+            }
+            // A body that breaks off is no state of the entity.
+            let read = try await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
+            guard read.isWhole else { return .refused(status: 200) }
+            let side = Conflict.Side(
+                body: Array(read.bytes.readableBytesView), contentType: answer.head.fields[.contentType], etag: answer.head.fields[.eTag])
+            return .shown(.present(side, answer.head), skew: skew)
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// `Date` has a resolution of one second (RFC 9110 §5.6.7), so a local clock less than a second ahead of it counts as equal.
+    private func clockSkew(at date: Timestamp) -> TimeSpan {
+        let skew = date - now()
+        return skew <= .zero && skew > .seconds(-1) ? .zero : skew
+    }
+
+    /// Returns the path of the entity in conflict: the operation's own path or, for a refused create, the path that the refusal names.
+    func entityPath(of operation: QueuedWrite, bare: ReplayRequest) -> String? {
+        guard bare.head.method == .post, let entity = active.routes.plan(for: bare.head).entity, !entity.isItem else {
+            return active.routes.plan(for: bare.head).entity?.target ?? bare.head.path
+        }
+        guard let refusal = operation.result else { return nil }
+        return ServerID.inAnswer(refusal.head, json: try? JSONValue.parse(refusal.body), to: bare.head, resource: bare.resource)
+            .flatMap { try? RequestHead(url: $0.url).target }
+    }
 }
 
 extension RequestHead {
@@ -207,4 +301,56 @@ extension QueuedWrite {
 
     /// True if the upstream answered 428, which requires a condition (RFC 6585 §3).
     fileprivate var asksForCondition: Bool { lastError?.hasPrefix("428") ?? false }
+}
+
+extension Resource {
+    /// Assumes a resource for an undeclared path: the path is the item's, and every conflict waits for a person.
+    fileprivate init(assumedFor head: RequestHead) {
+        let collection = head.path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+        self.init(collection: collection.isEmpty ? "/" : collection, item: collection + "/{id}", conflict: .ask)
+    }
+}
+
+// MARK: - Results
+
+/// A request that is ready to be sent.
+struct OutboundWrite: Sendable {
+    var head: RequestHead
+    var body: OutboundRequest.Body
+    var resource: Resource?
+    var needsFreshConnection: Bool
+}
+
+/// An operation as its upstream would receive it, without credential and key.
+struct ReplayRequest: Sendable {
+    var head: RequestHead
+    var body: [UInt8]
+    var resource: Resource
+}
+
+/// The result of reading an entity from the upstream (docs/outbox.md#detection).
+enum EntityRead: Sendable {
+    /// - Parameter skew: the upstream's clock minus the proxy's clock.
+    case shown(ConflictCase.Theirs, skew: TimeSpan)
+    /// The upstream answered without the entity's state, for example with 401, 405 or 500.
+    case refused(status: Int)
+    case failed(TransferFailure)
+
+    /// True if a refusal may pass: a failure, a limited rate, or a body that broke off.
+    static func mayPass(_ status: Int) -> Bool { status >= 500 || status == 429 || status == 200 }
+}
+
+/// The reason why an operation cannot be sent in its current form; no byte of it was sent.
+struct DispatchBlocked: Error {
+    var disposition: Disposition
+
+    init(disposition: Disposition) { self.disposition = disposition }
+
+    /// The body cannot be read: for good if it is damaged, else for now.
+    init(unreadable error: any Error, now: Timestamp) {
+        disposition =
+            error is DamagedBody
+            ? Disposition(state: .dead, reason: .damaged, countsAsAnswered: false, detail: "\(error)")
+            : Disposition(state: .pending, nextAttemptAt: now + .seconds(5), countsAsAnswered: false, detail: "its body: \(error)")
+    }
 }

@@ -1,10 +1,46 @@
-// Commands of a person on operations: runs the store's transactions, words the refusals and publishes the changes
-// (docs/outbox.md#steering *user*).
+// What a person can do with the outbox: retry, edit, cancel, resolve, undo, push.
 import HTTPTypes
 import NIOCore
 package import RockpoolCore
 package import RockpoolStore
 
+/// Commands of a person on operations and conflicts.
+package final class OutboxCommands: Sendable {
+    let data: DataStore
+    let cache: CacheStore
+    let reachability: ReachabilityTable
+    let events: EngineEvents
+    let outbound: OutboundWrites
+    let reads: ReadPipeline
+    /// Works a write into the copies of a principal.
+    let workIn: @Sendable (AnsweredWrite, _ principal: String?) async -> Void
+    let notifier: OutboxNotifier
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
+
+    init(
+        data: DataStore, cache: CacheStore, reachability: ReachabilityTable, events: EngineEvents, outbound: OutboundWrites,
+        reads: ReadPipeline, notifier: OutboxNotifier, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp,
+        workIn: @escaping @Sendable (AnsweredWrite, _ principal: String?) async -> Void
+    ) {
+        self.data = data
+        self.cache = cache
+        self.reachability = reachability
+        self.events = events
+        self.outbound = outbound
+        self.reads = reads
+        self.notifier = notifier
+        self.active = active
+        self.now = now
+        self.workIn = workIn
+    }
+}
+
+// MARK: - Steering
+
+/// Commands of a person on operations: runs the store's transactions, words the refusals and publishes the changes (docs/outbox.md#steering
+/// *user*).
 extension OutboxCommands {
     /// Retries, cancels or discards one operation.
     /// - Parameters:
@@ -181,5 +217,213 @@ extension OutboxCommands {
             default: throw error
             }
         }
+    }
+
+    // MARK: - Identities
+
+    // Drops the waiting writes of one identity (docs/outbox.md#forgotten).
+
+    /// Discards the waiting writes of a principal, with those that need them. A write that is being sent at this moment stays.
+    /// - Returns: the number of discarded operations of the principal, and of those that still wait.
+    /// - Throws: `DataStoreError`.
+    package func discardWrites(of principal: String) async throws -> (dropped: Int, waiting: Int) {
+        let ids = try await data.waitingIDs(of: principal)
+        for id in ids {
+            // One that was discarded with an earlier one, or is being sent, is refused.
+            do { _ = try await steer(.discard, id: id, withTree: true) } catch is Problem { continue }
+        }
+        let waiting = try await data.waitingIDs(of: principal).count
+        return (max(0, ids.count - waiting), waiting)
+    }
+
+    /// Makes every operation due now that waits for a time.
+    /// - Parameter anyway: true to send also what `Retry-After` holds back.
+    /// - Throws: `DataStoreError`.
+    package func flush(anyway: Bool = false) async throws -> FlushReport {
+        let pending = try await data.openOperations().filter { $0.state == .pending }
+        for upstream in Set(pending.map(\.upstream)) {
+            notifier.overrule(upstream)
+            if anyway { notifier.resume(upstream) }
+        }
+        let moment = now()
+        let held = anyway ? [] : RetryHold.among(pending, pauses: notifier.pauses.current(now: moment), now: moment)
+        let kept = anyway ? [] : pending.filter { $0.waitsForRetryAfter(now: moment) }.map(\.sequence)
+        let count = try await notifier.flush(except: kept)
+        return FlushReport(flushed: max(0, count - held.reduce(0) { $0 + $1.operations } + kept.count), held: held)
+    }
+
+    /// Returns until when the upstream demands that a retried operation waits; nil if it may be sent. With `anyway` the demand is ignored.
+    func hold(on operation: QueuedWrite, anyway: Bool) -> Timestamp? {
+        if anyway {
+            notifier.resume(operation.upstream)
+            return nil
+        }
+        let moment = now()
+        var retried = operation
+        retried.state = .pending
+        if operation.state != .pending { retried.nextAttemptAt = moment }
+        return retried.heldUntil(pause: notifier.pauses.current(now: moment)[operation.upstream], now: moment)
+    }
+
+    // Sends the outbox now instead of at the scheduled times (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
+
+    /// Makes every waiting operation due, and waits until no more operations can be sent now.
+    ///
+    /// - Parameters:
+    ///   - limit: the maximum time to wait.
+    ///   - anyway: true to send also what `Retry-After` holds back; otherwise the push does not wait for it.
+    /// - Throws: `DataStoreError`.
+    package func push(within limit: Duration, anyway: Bool = false) async throws -> PushReport {
+        let deadline = ContinuousClock.now + limit
+        let before = try await data.deliveredTotal()
+        var report = PushReport(flushed: try await flush(anyway: anyway).flushed)
+        while true {
+            let version = events.version
+            var isSending = false
+            let paused = notifier.pauses.current(now: now())
+            for upstream in active.configuration.upstreams where reachability.isUsable(upstream.name) && paused[upstream.name] == nil {
+                isSending = try await data.standing(upstream: upstream.name, now: now()).isSending || isSending
+            }
+            guard isSending, await events.change(after: version, before: deadline) else { break }
+        }
+        report.delivered = try await data.deliveredTotal() - before
+        let pauses = notifier.pauses.current(now: now())
+        report.held = RetryHold.among(try await data.openOperations(), pauses: pauses, now: now())
+        report.open = try await data.counts().filter { !$0.key.hasEnded }
+        return report
+    }
+
+    // MARK: - The status of resources
+
+    // The sync status of each resource: cached, at the upstream, pending, in conflict (docs/reference/admin-api.md#sync `/v1/entities`,
+    // docs/guide/sync.md, F1).
+
+    /// Returns the status of every declared or learned resource, in the order of the configuration.
+    /// - Throws: the error of a store that cannot be read.
+    package func entities() async throws -> [ResourceSyncStatus] {
+        let open = Dictionary(grouping: try await data.openOperations()) { operation in
+            [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.label ?? ""]
+        }
+        var standings: [ResourceSyncStatus] = []
+        for upstream in active.routes.upstreams where upstream.isDeclared {
+            for resource in upstream.resources {
+                var standing = ResourceSyncStatus(upstream: upstream.name, resource: resource.label)
+                let operations = open[[upstream.name, resource.label], default: []]
+                standing.pending = operations.count { $0.state != .dead }
+                standing.conflicts = operations.count { $0.state == .conflicted }
+                (standing.strategy, standing.fields) = (resource.conflict, resource.fields)
+                let writes = Dictionary(grouping: operations.filter { $0.state != .dead }) { $0.entity ?? $0.id }
+                for state in writes.values.compactMap({ EntityState.of($0) }) { standing.states[state, default: 0] += 1 }
+                let outdated = try await itemIDs(of: resource, upstream: upstream, isOutdated: true)
+                standing.states[.pendingPull] = outdated.subtracting(operations.compactMap(\.entityID)).count
+                let pulled = try await data.pulledScopes(prefix: "\(upstream.name)|\(resource.collection)|")
+                let latest = pulled.max { ($0.syncedAt ?? .distantPast) < ($1.syncedAt ?? .distantPast) }
+                (standing.lastSync, standing.serverCount) = (latest?.syncedAt, latest?.serverCount)
+                standing.cached = try await cachedIDs(of: resource, upstream: upstream).count
+                standings.append(standing)
+            }
+        }
+        return standings
+    }
+
+    /// Returns the ids of the entities that are stored as items.
+    /// - Parameter isOutdated: true for those alone whose copy is marked as out of date.
+    private func itemIDs(of resource: Resource, upstream: Upstream, isOutdated: Bool = false) async throws -> Set<String> {
+        var ids: Set<String> = []
+        let collection = upstream.origin.url + resource.label
+        let items = upstream.origin.url + resource.itemPrefix
+        for prefix in items.hasPrefix(collection) ? [collection] : [collection, items] {
+            for url in try await cache.urls(prefix: prefix, isPresent: true, isOutdated: isOutdated) {
+                guard let request = try? RequestHead(url: url), let entity = active.routes.plan(for: request).entity,
+                    entity.resource?.label == resource.label
+                else { continue }
+                if let id = entity.id { ids.insert(id) }
+            }
+        }
+        return ids
+    }
+
+    private func cachedIDs(of resource: Resource, upstream: Upstream) async throws -> Set<String> {
+        var ids = try await itemIDs(of: resource, upstream: upstream)
+        let collection = upstream.origin.url + resource.label
+        for entry in try await cache.entries(ofURL: collection) {
+            guard let content = try await reads.lookup.content(of: entry, limit: JSONValue.sizeLimit) else { continue }
+            if let value = try? JSONValue.parse(content) { ids.formUnion(resource.ids(in: value) ?? []) }
+        }
+        return ids
+    }
+}
+
+/// The result of an accepted command.
+package struct OutboxCommandResult: Sendable {
+    /// The operation in its new state; after an edit, the new operation.
+    package var operation: QueuedWrite
+    /// A warning when an earlier attempt may have taken effect (P13).
+    package var warning: String?
+}
+
+// MARK: - Flush and push
+
+/// The result of a flush (docs/outbox.md#steering).
+package struct FlushReport: Hashable, Sendable {
+    /// Operations that were made due.
+    package var flushed = 0
+    /// Operations that wait because their upstream demands so, by upstream.
+    package var held: [RetryHold] = []
+
+    package init(flushed: Int = 0, held: [RetryHold] = []) {
+        self.flushed = flushed
+        self.held = held
+    }
+}
+
+/// The result of a push (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
+package struct PushReport: Hashable, Sendable {
+    /// Operations that were made due.
+    package var flushed = 0
+    /// Operations delivered during the push.
+    package var delivered = 0
+    /// Operations that wait because their upstream demands so, by upstream.
+    package var held: [RetryHold] = []
+    /// The open operations by state at the end.
+    package var open: [OperationState: Int] = [:]
+}
+
+/// The status of one declared resource (docs/reference/admin-api.md#sync `/v1/entities`).
+package struct ResourceSyncStatus: Hashable, Sendable {
+    package var upstream: String
+    /// The path of its collection.
+    package var resource: String
+    /// The number of cached entities, as items or within the whole collection, of all principals.
+    package var cached = 0
+    /// The number of entities at the upstream, by the last pull; nil where no pull has determined it.
+    package var serverCount: Int?
+    /// The number of open operations, dead ones excluded.
+    package var pending = 0
+    package var conflicts = 0
+    /// The number of entities in each state.
+    package var states: [EntityState: Int] = [:]
+    package var strategy = Resource.Conflict.fieldMerge
+    /// JSON Pointer → field strategy.
+    package var fields: [String: String] = [:]
+    /// The time of the last pull.
+    package var lastSync: Timestamp?
+}
+
+// MARK: - Refusals
+
+/// The refusal of a write for which the outbox has no room, with what to do about it (docs/storage.md#faults).
+extension DataStoreError {
+    /// The refusal of a write after `.full` or `.diskFull`.
+    var noRoom: Problem { noRoom("nothing of this write was kept") }
+
+    /// The refusal after `.full` or `.diskFull`, which have different remedies.
+    /// - Parameter effect: what has become of the request.
+    func noRoom(_ effect: String) -> Problem {
+        let why =
+            self == .diskFull
+            ? "the disk of the state directory is full; \(effect); free some space on it"
+            : "storage.data_limit is reached; \(effect); \(Problem.roomAdvice)"
+        return Problem(.outboxFull, detail: why)
     }
 }
