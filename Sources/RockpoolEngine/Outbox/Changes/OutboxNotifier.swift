@@ -152,6 +152,50 @@ extension OutboxNotifier {
         if isNews { log.note(operation) }
         events.tell(.operation(id: operation.id, state: operation.state, isNews: isNews))
     }
+
+    // MARK: - Undeclared hosts
+
+    // Adopts undeclared hosts that queued writes need: each becomes an upstream with the default settings
+    // (docs/reference/configuration.md#defaults, `defaults.queue_writes`).
+
+    /// Maximum number of undeclared hosts for which writes may be queued.
+    package static let adoptedLimit = 256
+
+    /// Registers an undeclared host before a write to it is stored: from then on it is probed, listed and switched like a declared
+    /// upstream.
+    ///
+    /// - Throws: `TooManyHosts`; `DataStoreError` when the open operations cannot be read.
+    func adopt(_ upstream: Upstream) async throws {
+        guard active.routes.upstream(named: upstream.name) == nil else { return }
+        if active.routes.adopted.count >= Self.adoptedLimit {
+            let waitedFor = Self.undeclaredHosts(of: try await data.openOrigins())
+            _ = active.changeAdopted { $0.formIntersection(waitedFor) }
+        }
+        guard active.changeAdopted(limit: Self.adoptedLimit, { $0.insert(upstream.origin) }) else { throw TooManyHosts() }
+    }
+
+    /// Registers the undeclared hosts of operations without a limit, because every acknowledged write must be delivered.
+    func adoptHosts(of operations: [(upstream: String, origin: OriginAddress)]) {
+        let missing = operations.filter { active.routes.upstream(named: $0.upstream) == nil }
+        if !missing.isEmpty { _ = active.changeAdopted { $0.formUnion(Self.undeclaredHosts(of: missing)) } }
+    }
+
+    /// Returns the origins of operations to undeclared hosts: there the upstream's name is the origin's URL, while a declared name is no
+    /// URL.
+    private static func undeclaredHosts(of operations: [(upstream: String, origin: OriginAddress)]) -> Set<OriginAddress> {
+        Set(operations.filter { $0.upstream == $0.origin.url }.map(\.origin))
+    }
+
+    /// Waits until the last delivery of the same client in the lane is in its copies, on which `operation` then builds.
+    func effectsAreNoted(before operation: QueuedWriteDraft, within limit: Duration) async {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            let version = events.version
+            guard effectsUnderWay.contains(upstream: operation.upstream, lane: operation.lane, principal: operation.principal),
+                await events.change(after: version, before: deadline)
+            else { return }
+        }
+    }
 }
 
 /// Accepted and steered operations that the replayer has not read yet. Only the replayer steps the machine.
@@ -171,4 +215,49 @@ final class ReplayInbox: Sendable {
 extension ActiveConfiguration {
     /// The summary of an operation, with the route that the configuration gives it.
     func summary(of operation: QueuedWrite) -> OperationSummary { routes.summary(of: operation) }
+}
+
+/// Thrown for a write to a further undeclared host when the limit is reached (docs/reference/configuration.md#defaults,
+/// `defaults.queue_writes`).
+struct TooManyHosts: Error, CustomStringConvertible {
+    var description: String { "writes wait for \(OutboxNotifier.adoptedLimit) undeclared hosts already; declare this one" }
+}
+
+// MARK: - Effects under way
+
+/// The lanes in which the effects of a client's delivery are being noted. The next write of that client waits for them, because otherwise
+/// it would build on the copy from before the delivery (docs/outbox.md#effects).
+final class EffectsUnderWay: Sendable {
+    private let lanes = Mutex<[ClientLane: Int]>([:])
+
+    /// Runs `work`, which ends an operation and notes its effects; publish the new state after it: that event ends the wait.
+    func during<Result>(_ operation: QueuedWrite?, _ work: () async throws -> Result) async rethrows -> Result {
+        guard let operation else { return try await work() }
+        let lane = ClientLane(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
+        lanes.withLock { $0[lane, default: 0] += 1 }
+        defer {
+            lanes.withLock { lanes in
+                let count = (lanes[lane] ?? 1) - 1
+                lanes[lane] = count == 0 ? nil : count
+            }
+        }
+        return try await work()
+    }
+
+    func contains(upstream: String, lane: String, principal: String?) -> Bool {
+        lanes.withLock { $0[ClientLane(upstream: upstream, name: lane, principal: principal)] != nil }
+    }
+}
+
+/// The writes of one client in a lane (docs/outbox.md#lanes).
+struct ClientLane: Hashable {
+    var upstream: String
+    var name: String
+    var principal: String?
+}
+
+extension ClientLane {
+    init(_ operation: QueuedWriteDraft) {
+        self.init(upstream: operation.upstream, name: operation.lane, principal: operation.principal)
+    }
 }
