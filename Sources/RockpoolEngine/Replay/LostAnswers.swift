@@ -1,8 +1,77 @@
-// The state of an entity after a write whose answer was lost, or broke off: what the upstream shows (docs/outbox.md#effects).
+// The effects of deliveries that come from the outbox, not from an attempt under way (docs/outbox.md#effects).
 import HTTPTypes
+import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+
+/// Works deliveries of the last run, or of another node, into the copies of their clients.
+struct DeliveryEffects: Sendable {
+    let data: DataStore
+    let outbound: OutboundWrites
+    let effects: OwnWriteEffects
+
+    /// Works a delivery into the copies, if none shows it.
+    /// - Parameter before: called with the answer and the request as it was sent.
+    func note(_ operation: QueuedWrite, before: (ResponseHead, RequestHead) async -> Void = { _, _ in }) async {
+        guard let ended = operation.ended, let endedAt = operation.endedAt, let bare = try? await outbound.bare(operation) else { return }
+        var answer = operation.result?.head ?? ResponseHead(status: 204)
+        await before(answer, bare.head)
+        // A write that was found at the upstream has no answer; that of a create names the created item.
+        if operation.request.method == .post, !answer.fields.contains(.location), let local = operation.localID {
+            answer.status = 201
+            answer.fields[.location] = data.localIDs.mapping(of: local)?.url
+        }
+        let write = AnsweredWrite(
+            request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])
+        guard await effects.lacks(write, partition: operation.principal, endedAt: ended) else {
+            return await effects.markLists(of: write, partition: operation.principal, olderThan: ended)
+        }
+        await effects.note(
+            write, by: operation.writer, sentAt: Moment(at: operation.firstSentAt ?? endedAt, tick: operation.begun ?? ended))
+    }
+}
+
+extension [QueuedWrite] {
+    /// The operations in the order in which they ended.
+    var byEnd: [QueuedWrite] {
+        sorted { ($0.ended ?? .first, $0.sequence) < ($1.ended ?? .first, $1.sequence) }
+    }
+}
+
+/// Repeats the effects of the last deliveries on cached copies, where a crash may have prevented them.
+package struct RecalledDeliveries: Sendable {
+    /// The time before the last delivery in which copies of others may have been kept valid.
+    private static let invalidationSpan = TimeSpan.minutes(1)
+    /// The longest time between the commit of a delivery and its effect on the copies.
+    private static let effectSpan = TimeSpan.seconds(5)
+
+    let data: DataStore
+    let outbound: OutboundWrites
+    let updates: EntryUpdates
+    let effects: OwnWriteEffects
+    let logger: Logger
+
+    /// Invalidates the copies that were requested before the last deliveries and that these have changed, and works the deliveries that no copy shows into the copies of their
+    /// clients. Call it before the first read is served. Failures are logged.
+    package func project() async {
+        do {
+            let last = try await data.lastDelivered(within: Self.invalidationSpan)
+            for operation in last {
+                if let answer = operation.result?.head {
+                    await updates.invalidate(after: answer, to: operation.request, at: operation.ended)
+                }
+            }
+            let end = last.compactMap(\.endedAt).max() ?? .distantPast
+            let late = last.filter { ($0.endedAt ?? .distantPast) >= end - Self.effectSpan }
+            let whole = try await data.operations(sequences: late.map(\.sequence))
+            let deliveries = DeliveryEffects(data: data, outbound: outbound, effects: effects)
+            for operation in whole.byEnd { await deliveries.note(operation) }
+        } catch {
+            logger.failed("the last deliveries cannot be read", error: error)
+        }
+    }
+}
 
 /// Finds the state of items after writes without an answer, and works it into the copies of their clients.
 struct LostAnswers: Sendable {

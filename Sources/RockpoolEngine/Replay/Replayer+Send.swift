@@ -67,11 +67,7 @@ extension Replayer {
         attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
         return .unsendable(operation, disposition)
     }
-}
 
-// MARK: the read before
-
-extension Replayer {
     /// The result of a read before sending.
     enum Precheck {
         /// No other change was found, or none can be determined: the write may be sent, with the condition that the read supplied.
@@ -108,9 +104,7 @@ extension Replayer {
         case .failed(let failure): return .failed(TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail))
         }
     }
-}
 
-extension Replayer {
     /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
     /// members that the upstream added; without such an operation or answer, the base that the client has seen. Nil where it is unknown.
     func known(of operation: QueuedWrite, resource: Resource) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
@@ -140,27 +134,7 @@ extension Replayer {
         else { return nil }
         return Conflict.Side(body: made.serialized(), contentType: before.contentType ?? "application/json", etag: nil)
     }
-}
 
-extension QueuedWrite {
-    /// The representation in the upstream's answer to a delivered write; nil without one.
-    var answeredRepresentation: Conflict.Side? {
-        guard state == .delivered, let result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
-            (try? JSONValue.parse(result.body)) != nil
-        else { return nil }
-        return Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
-    }
-}
-
-extension Disposition {
-    fileprivate static func seenAhead(_ kind: OperationReason, detail: String) -> Disposition {
-        Disposition(state: .conflicted, reason: kind, countsAsAnswered: false, detail: detail)
-    }
-}
-
-// MARK: the exchange
-
-extension Replayer {
     /// Maximum size in bytes of a response body that is kept as the operation's result.
     fileprivate static let resultLimit = Int.mib(1)
     /// Maximum time to read a response body; the status alone decides the outcome.
@@ -200,7 +174,102 @@ extension Replayer {
         }
         return (.failed(TransferFailure(kind: .protocolError, sent: .yes)), [], nil)
     }
+
+    /// Returns how the answer to an attempt is read: by the rule of its route or resource.
+    func reading(of attempt: SentAttempt) async -> AnswerReading {
+        guard let head = attempt.head, let result = attempt.result else { return AnswerReading() }
+        var write = AnsweredWrite(request: head, body: attempt.body, answer: result.head, answerBody: result.body)
+        let plan = active.routes.plan(for: head)
+        (write.entity, write.success) = (plan.entity, plan.success)
+        var reading = AnswerReading(success: plan.success, isForeign: write.isForeign, isLogout: plan.route?.logout == true)
+        reading.isJudged = true
+        reading.namesEntity = names(plan.entity?.resource, in: result.head, to: head)
+        reading.knowsEntity = await knowsEntity(of: attempt)
+        return reading
+    }
+
+    /// False if the upstream has none of what an edit changes, and nothing shows that it ever had: a wrong path, not a deletion.
+    private func knowsEntity(of attempt: SentAttempt) async -> Bool {
+        guard let operation = attempt.operation, let head = attempt.head, attempt.result?.head.status == 404,
+            head.method == .put || head.method == .patch, operation.lostAt == nil, operation.baseETag == nil,
+            operation.baseSequence == nil, !operation.request.isConditional, head.target == operation.request.target
+        else { return true }
+        do {
+            if try await data.base(of: operation.sequence) != nil { return true }
+        } catch { return true }
+        var read = head
+        read.method = .get
+        let plan = active.routes.plan(for: read)
+        let partitions = StoragePartition.readable(by: operation.principal)
+        let copies = await lookup.entries(under: partitions.map { lookup.key(of: read, plan: plan, in: $0) })
+        return copies.contains { (200...299).contains($0.response.head.status) }
+    }
+
+    /// True if a redirect leads to an item or a collection of a declared resource.
+    private func names(_ resource: Resource?, in answer: ResponseHead, to request: RequestHead) -> Bool {
+        guard let resource, let location = answer.fields[.location],
+            case .sameOrigin(let target) = RedirectTarget(location, from: request)
+        else { return false }
+        let shown = RequestHead(method: .get, origin: request.origin, target: target, fields: [:])
+        return active.routes.plan(for: shown).entity?.resource == resource
+    }
+
+    // MARK: - Probes for the effect of a write
+
+    // Probes the upstream for the effect of a write, by a safe request with the operation's own credential (docs/outbox.md#uncertain
+    // *uncertain*).
+
+    func look(_ id: String) async throws -> ReplayMachine.Event {
+        guard let operation = try await data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        let (effect, shown) = await effect(of: operation)
+        if case .present(let mapping) = effect {
+            var found = shown
+            // A list may show less of an item than the item itself.
+            if let mapping { found = await lostAnswers.read(mapping.url, of: operation) }
+            attempts.withLock { [found] in $0[id, default: SentAttempt()].found = found }
+        }
+        return .looked(operation, effect)
+    }
+
+    /// - Returns: the effect, and what the upstream has answered.
+    private func effect(of operation: QueuedWrite) async -> (ObservedEffect, OperationResult?) {
+        guard let upstream = active.routes.upstream(named: operation.upstream),
+            let outgoing = try? await outbound.outgoing(operation, to: upstream),
+            let resource = outgoing.resource, let sent = try? outgoing.body.inMemory ?? outbound.bytes(of: operation),
+            let search = EffectProbe(outgoing.head, body: sent, resource: resource)
+        else { return (.unknown, nil) }
+        let known = operation.localID == nil ? [] : await itemsBefore.ids(for: operation, as: outgoing.head)
+        var question = search.question
+        question.fields[upstream.idempotency.name] = nil
+        guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return (.unknown, nil) }
+        let (head, body) = await answer.beginning()
+        let effect = search.judge(head, body: body) { id in
+            known?.contains(id) != false
+                || data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
+        }
+        return (effect, OperationResult(head: head, body: body))
+    }
 }
+
+// MARK: the read before
+
+extension QueuedWrite {
+    /// The representation in the upstream's answer to a delivered write; nil without one.
+    var answeredRepresentation: Conflict.Side? {
+        guard state == .delivered, let result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields),
+            (try? JSONValue.parse(result.body)) != nil
+        else { return nil }
+        return Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
+    }
+}
+
+extension Disposition {
+    fileprivate static func seenAhead(_ kind: OperationReason, detail: String) -> Disposition {
+        Disposition(state: .conflicted, reason: kind, countsAsAnswered: false, detail: detail)
+    }
+}
+
+// MARK: the exchange
 
 extension OriginReply {
     /// Returns the head and the beginning of the body, decoded from `gzip` or `deflate`.
@@ -231,5 +300,66 @@ extension ResponseHead {
             case .sameOrigin(let target) = RedirectTarget(location, from: request), target != request.target
         else { return nil }
         return target
+    }
+}
+
+// MARK: - The result of a sending
+
+/// The result of one sending, until it is recorded.
+struct SentAttempt: Sendable {
+    var record = AttemptRecord(sent: .maybe)
+    var result: OperationResult?
+    /// The request as it was sent, secrets included; never stored.
+    var head: RequestHead?
+    /// The operation as it was leased.
+    var operation: QueuedWrite?
+    /// The body as it was sent, nil if it was not in memory; and when.
+    var body: [UInt8]?
+    var sentAt: Moment?
+    /// The entity's state before this action; nil for any other write, and where it is not known.
+    var before: StateBeforeAction?
+    /// The action as it was sent; nil where later writes need not follow it.
+    var outgoing: OutboundWrite?
+    /// The entity as the look showed it that has found the write's effect; nil otherwise.
+    var found: OperationResult?
+
+    init() {}
+
+    init(_ operation: QueuedWrite, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: OutboundWrite) {
+        head = outgoing.head
+        body = outgoing.body.inMemory.map { Array($0) }
+        self.operation = operation
+        record = outcome.attempt
+        result = outcome.result(body: received)
+        record.isFreshConnection = wire?.isFreshConnection
+        record.bytesSent = wire?.bytesSent
+    }
+}
+
+extension AttemptOutcome {
+    /// Response fields that carry secrets; removed because clients other than the writer may read the status document.
+    private static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
+        .compactMap { HTTPField.Name($0) }
+
+    /// The attempt's record, for its row.
+    var attempt: AttemptRecord {
+        switch self {
+        case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
+        case .failed(let failure): AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
+        }
+    }
+
+    /// Returns the response as the operation's result; nil without one.
+    func result(body: [UInt8]) -> OperationResult? {
+        guard case .answered(var head) = self else { return nil }
+        for name in Self.secretFields { head.fields[name] = nil }
+        return OperationResult(head: head, body: body)
+    }
+}
+
+extension OutboundRequest.Body {
+    /// The bytes, nil if they are not in memory.
+    var inMemory: [UInt8]? {
+        if case .bytes(let bytes) = self { Array(bytes.readableBytesView) } else { nil }
     }
 }
