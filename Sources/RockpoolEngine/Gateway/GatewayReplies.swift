@@ -1,7 +1,7 @@
 // Keeps the clients of a gateway: replies name the gateway's address in place of the origin's (docs/guide/clients.md#gateways).
 import HTTPTypes
 import NIOCore
-import RockpoolCore
+package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
@@ -141,4 +141,20 @@ private final class LinkedBody: BodySource {
     }
 
     func abandon() { source.abandon() }
+}
+
+/// The time of the last such request to each upstream, for `rockpool doctor` (docs/guide/programs.md#s3-aws-boto3-rclone).
+package final class SignedArrivals: Sendable {
+    private let times = Mutex<[String: Timestamp]>([:])
+
+    /// The time of the last one; nil if none has come since the start.
+    package func last(to upstream: String) -> Timestamp? { times.withLock { $0[upstream] } }
+
+    /// Notes the request of an exchange at a gateway whose rewritten `Host` its signature covers.
+    func note(_ exchange: Exchange, to upstream: Upstream?, at moment: Timestamp) {
+        guard let upstream, exchange.gateway != nil, exchange.signer == nil, !upstream.preserveHost,
+            let signed = SignedRequest(exchange.request), signed.coversHost
+        else { return }
+        times.withLock { $0[upstream.name] = moment }
+    }
 }
