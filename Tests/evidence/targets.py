@@ -242,7 +242,7 @@ OTHERS = [
         done=r"holds: seed \d+, (\d+) min",
         least=150,
         rate=1 / 75,
-        sources=(*OUTBOX, "Sources/RockpoolStore/Shared", "Sources/RockpoolEngine/Fleet"),
+        sources=(*OUTBOX, "Sources/RockpoolStore/Shared"),
         harness=("Tests/fleet/chance.py",),
     ),
 ]
