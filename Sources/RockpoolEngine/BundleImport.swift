@@ -170,7 +170,8 @@ package struct BundleImport {
 
 // MARK: - Admission
 
-/// The decision about one `response` record.
+/// Decides if one `response` record of a bundle is stored, by the rules of RFC 9111 §3 for shared responses. The file is not trusted: its
+/// author may have invented everything in it.
 struct BundleAdmission {
     let cache: CacheStore
     let lookup: EntryLookup

@@ -40,7 +40,8 @@ extension BodySource {
 
 // MARK: - Stored bodies
 
-/// Reads a stored body in pieces, at the pace of the client.
+/// Reads a stored body in pieces, at the pace of the client, where it cannot be sent from its file because it is sealed
+/// (`storage.encrypt`).
 final class StoredBodySource: BodySource {
     /// Number of bytes read at once.
     private static let step: Int64 = .kib(128)

@@ -79,7 +79,8 @@ package final class ActiveConfiguration: Sendable {
     }
 }
 
-/// Answers for the entries of a list, by their URL and their times alone (docs/caching.md#offline-use).
+/// How long a stored response is served while its upstream cannot be reached (docs/caching.md#offline-use): for the entries of a list, by
+/// their URL and their times alone.
 package struct OfflineUse {
     private let active: ActiveConfiguration
     package let now: Timestamp

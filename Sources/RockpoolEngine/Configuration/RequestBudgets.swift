@@ -114,7 +114,7 @@ extension RequestBudgets {
     }
 }
 
-/// Keeps `RequestBudgets` informed.
+/// Asks NetworkManager whether the connection is metered, while a configuration leaves that to it, and keeps `RequestBudgets` informed.
 package final class MeteredWatch: Service {
     private static let period = Duration.seconds(30)
 

@@ -96,7 +96,8 @@ package struct ReachabilityChange: Equatable, Sendable {
     }
 }
 
-/// Tells it behind the answer: nobody waits for the shared database, and what comes meanwhile is told together (docs/fleet.md#copies).
+/// What a live write, or a purge, at this node makes out of date, told to the other nodes of its fleet (docs/fleet.md#copies). Nobody waits
+/// for the shared database, and what comes meanwhile is told together.
 package final class StaleNews: Sendable {
     private struct State {
         var waiting: Set<StalePlace> = []

@@ -89,8 +89,8 @@ extension IdentityRule {
     }
 }
 
-/// A table in two generations: what the older one has is forgotten when the younger one is full, unless it was used meanwhile
-/// (docs/architecture.md#relays).
+/// The identities of the credentials that came lately, by keyed digests (docs/architecture.md#relays). What the older of two generations
+/// has is forgotten when the younger one is full, unless it was used meanwhile.
 final class RecentIdentities: Sendable {
     /// Maximum number of identities of one generation: at about 1 KiB each, 16 MB in all.
     private static let limit = 8000

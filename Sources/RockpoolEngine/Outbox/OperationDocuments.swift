@@ -91,7 +91,10 @@ extension OperationDocuments {
             pause: pauses.pause(of: active.summary(of: operation)), unread: active.unread, now: now())
     }
 
-    /// Returns the reply to a request for a status document; nil for any other request.
+    // MARK: - The status document
+
+    /// Returns the reply to a request for a status document, which is served on every authority; nil for any other request
+    /// (docs/reference/behaviour.md#status-document; RFC 9110 §15.3.3).
     func statusDocument(for request: RequestHead, trace: Trace) async -> Reply? {
         guard request.target.hasPrefix(RequestTarget.ownPath) else { return nil }
         guard let path = StatusPath(request.target), !path.id.isEmpty else {
@@ -153,9 +156,7 @@ extension OperationDocuments {
     }
 }
 
-// MARK: - The status document of a client
-
-/// `/.well-known/rockpool/operations/{id}[?wait=seconds]` (docs/reference/behaviour.md#status-document; RFC 9110 §15.3.3).
+/// `/.well-known/rockpool/operations/{id}[?wait=seconds]`.
 private struct StatusPath {
     let id: String
     /// 0…60.

@@ -39,8 +39,7 @@ package final class OutboxCommands: Sendable {
 
 // MARK: - Steering
 
-/// Commands of a person on operations: runs the store's transactions, words the refusals and publishes the changes (docs/outbox.md#steering
-/// *user*).
+/// Runs the store's transactions, words the refusals and publishes the changes (docs/outbox.md#steering *user*).
 extension OutboxCommands {
     /// Retries, cancels or discards one operation.
     /// - Parameters:
@@ -219,11 +218,8 @@ extension OutboxCommands {
         }
     }
 
-    // MARK: - Identities
-
-    // Drops the waiting writes of one identity (docs/outbox.md#forgotten).
-
-    /// Discards the waiting writes of a principal, with those that need them. A write that is being sent at this moment stays.
+    /// Discards the waiting writes of a principal, with those that need them (docs/outbox.md#forgotten). A write that is being sent at this
+    /// moment stays.
     /// - Returns: the number of discarded operations of the principal, and of those that still wait.
     /// - Throws: `DataStoreError`.
     package func discardWrites(of principal: String) async throws -> (dropped: Int, waiting: Int) {
@@ -236,7 +232,9 @@ extension OutboxCommands {
         return (max(0, ids.count - waiting), waiting)
     }
 
-    /// Makes every operation due now that waits for a time.
+    // MARK: - Flush and push
+
+    /// Makes every operation due now that waits for a time, except what an upstream demands to hold back (docs/outbox.md#steering).
     /// - Parameter anyway: true to send also what `Retry-After` holds back.
     /// - Throws: `DataStoreError`.
     package func flush(anyway: Bool = false) async throws -> FlushReport {
@@ -265,9 +263,8 @@ extension OutboxCommands {
         return retried.heldUntil(pause: notifier.pauses.current(now: moment)[operation.upstream], now: moment)
     }
 
-    // Sends the outbox now instead of at the scheduled times (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
-
-    /// Makes every waiting operation due, and waits until no more operations can be sent now.
+    /// Makes every waiting operation due, and waits until no more operations can be sent now (docs/reference/admin-api.md#sync
+    /// `POST /v1/sync/push`).
     ///
     /// - Parameters:
     ///   - limit: the maximum time to wait.
@@ -295,10 +292,8 @@ extension OutboxCommands {
 
     // MARK: - The status of resources
 
-    // The sync status of each resource: cached, at the upstream, pending, in conflict (docs/reference/admin-api.md#sync `/v1/entities`,
-    // docs/guide/sync.md, F1).
-
-    /// Returns the status of every declared or learned resource, in the order of the configuration.
+    /// Returns the status of every declared or learned resource, in the order of the configuration (docs/reference/admin-api.md#sync
+    /// `/v1/entities`, docs/guide/sync.md, F1).
     /// - Throws: the error of a store that cannot be read.
     package func entities() async throws -> [ResourceSyncStatus] {
         let open = Dictionary(grouping: try await data.openOperations()) { operation in
@@ -354,6 +349,8 @@ extension OutboxCommands {
     }
 }
 
+// MARK: - Results
+
 /// The result of an accepted command.
 package struct OutboxCommandResult: Sendable {
     /// The operation in its new state; after an edit, the new operation.
@@ -362,9 +359,7 @@ package struct OutboxCommandResult: Sendable {
     package var warning: String?
 }
 
-// MARK: - Flush and push
-
-/// The result of a flush (docs/outbox.md#steering).
+/// The result of a flush.
 package struct FlushReport: Hashable, Sendable {
     /// Operations that were made due.
     package var flushed = 0
@@ -377,7 +372,7 @@ package struct FlushReport: Hashable, Sendable {
     }
 }
 
-/// The result of a push (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
+/// The result of a push.
 package struct PushReport: Hashable, Sendable {
     /// Operations that were made due.
     package var flushed = 0
@@ -389,7 +384,7 @@ package struct PushReport: Hashable, Sendable {
     package var open: [OperationState: Int] = [:]
 }
 
-/// The status of one declared resource (docs/reference/admin-api.md#sync `/v1/entities`).
+/// The status of one declared resource.
 package struct ResourceSyncStatus: Hashable, Sendable {
     package var upstream: String
     /// The path of its collection.

@@ -143,7 +143,8 @@ private final class LinkedBody: BodySource {
     func abandon() { source.abandon() }
 }
 
-/// The time of the last such request to each upstream, for `rockpool doctor` (docs/guide/programs.md#s3-aws-boto3-rclone).
+/// Signed requests that came to a gateway which names another host than they were signed for: the time of the last one to each upstream,
+/// for `rockpool doctor` (docs/guide/programs.md#s3-aws-boto3-rclone).
 package final class SignedArrivals: Sendable {
     private let times = Mutex<[String: Timestamp]>([:])
 

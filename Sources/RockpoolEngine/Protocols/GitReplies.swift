@@ -205,7 +205,8 @@ extension RequestContext {
 
 // MARK: - Routing
 
-/// Reads what a client of git or Git LFS asks (docs/reference/configuration.md#routes).
+/// Routes the POSTs of a route with `kind: git`: what asks is a read with a key, anything else a write that never waits
+/// (docs/reference/configuration.md#routes).
 enum GitRouting {
     /// The longest question that is read; a longer one is passed through.
     private static let limit = Int.mib(1)

@@ -68,6 +68,8 @@ extension Replayer {
         return .unsendable(operation, disposition)
     }
 
+    // MARK: - The read before
+
     /// The result of a read before sending.
     enum Precheck {
         /// No other change was found, or none can be determined: the write may be sent, with the condition that the read supplied.
@@ -134,6 +136,8 @@ extension Replayer {
         else { return nil }
         return Conflict.Side(body: made.serialized(), contentType: before.contentType ?? "application/json", etag: nil)
     }
+
+    // MARK: - The exchange
 
     /// Maximum size in bytes of a response body that is kept as the operation's result.
     fileprivate static let resultLimit = Int.mib(1)
@@ -214,11 +218,10 @@ extension Replayer {
         return active.routes.plan(for: shown).entity?.resource == resource
     }
 
-    // MARK: - Probes for the effect of a write
+    // MARK: - The effect of an uncertain write
 
-    // Probes the upstream for the effect of a write, by a safe request with the operation's own credential (docs/outbox.md#uncertain
-    // *uncertain*).
-
+    /// Probes the upstream for the effect of a write, by a safe request with the operation's own credential (docs/outbox.md#uncertain
+    /// *uncertain*).
     func look(_ id: String) async throws -> ReplayMachine.Event {
         guard let operation = try await data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
         let (effect, shown) = await effect(of: operation)
@@ -251,8 +254,6 @@ extension Replayer {
     }
 }
 
-// MARK: the read before
-
 extension QueuedWrite {
     /// The representation in the upstream's answer to a delivered write; nil without one.
     var answeredRepresentation: Conflict.Side? {
@@ -268,8 +269,6 @@ extension Disposition {
         Disposition(state: .conflicted, reason: kind, countsAsAnswered: false, detail: detail)
     }
 }
-
-// MARK: the exchange
 
 extension OriginReply {
     /// Returns the head and the beginning of the body, decoded from `gzip` or `deflate`.

@@ -210,7 +210,8 @@ extension Reachability {
 
 // MARK: - The wall clock
 
-/// `ClockTrust` behind a lock, with a monotonic clock (docs/storage.md#clock).
+/// The trust in the wall clock: lost after a jump, restored by an upstream's `Date` (docs/storage.md#clock). `ClockTrust` behind a lock,
+/// with a monotonic clock.
 package final class ClockWatch: Sendable {
     private let trust: Mutex<ClockTrust>
     private let steady: @Sendable () -> TimeSpan

@@ -283,7 +283,8 @@ package final class ResourceLearning: Sendable {
 
 // MARK: - Descriptions
 
-/// Reads each description at the start, and again once its copy is stale (docs/outbox.md#descriptions).
+/// Reads each description of an API that the operator has named: at the start, and again once its copy is stale
+/// (docs/outbox.md#descriptions).
 package final class DescriptionReader: Service {
     private static let tick = Duration.seconds(1)
     /// The pause between two looks at a copy, which is only fetched again if it is stale, and between two tries to get one.

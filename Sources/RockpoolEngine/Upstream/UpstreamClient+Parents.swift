@@ -75,6 +75,8 @@ extension UpstreamClient {
         parents.probed(node, isAnswered: isAlive && isWhole)
     }
 
+    // MARK: - Requests through parent proxies
+
     private static let probeLimits = UpstreamTimeouts(connect: .seconds(2), firstByte: .seconds(2), idle: .seconds(2))
 
     /// Sends a request by the first of these ways that takes it; directly where there is none.
@@ -110,8 +112,6 @@ extension UpstreamClient {
         }
     }
 }
-
-// MARK: parent proxies
 
 extension RequestHead {
     /// True if its directives accept a response of an age in seconds.

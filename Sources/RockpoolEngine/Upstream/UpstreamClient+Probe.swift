@@ -73,9 +73,7 @@ extension UpstreamClient {
         // A probe that failed without a statement about the upstream confirms nothing.
         return isMet()
     }
-}
 
-extension UpstreamClient {
     /// Returns normally if the answer to a write is taken for the upstream's own (docs/outbox.md#portals).
     ///
     /// Throws `TransferFailure` otherwise: with `sent: no` where a portal has answered, and `sent: maybe` where that stays unknown, as after

@@ -149,7 +149,8 @@ extension OperationState {
     }
 }
 
-/// Counts the refusals of the last minutes.
+/// Counts the writes of the last minutes that were refused because the outbox had no room for them: whoever looks at the server is to see
+/// it, not their clients alone.
 package final class RefusedWrites: Sendable {
     /// A refusal is shown for this time.
     private static let shownFor = TimeSpan.minutes(10)

@@ -186,6 +186,8 @@ extension OutboxNotifier {
         Set(operations.filter { $0.upstream == $0.origin.url }.map(\.origin))
     }
 
+    // MARK: - Effects under way
+
     /// Waits until the last delivery of the same client in the lane is in its copies, on which `operation` then builds.
     func effectsAreNoted(before operation: QueuedWriteDraft, within limit: Duration) async {
         let deadline = ContinuousClock.now + limit
@@ -223,7 +225,7 @@ struct TooManyHosts: Error, CustomStringConvertible {
     var description: String { "writes wait for \(OutboxNotifier.adoptedLimit) undeclared hosts already; declare this one" }
 }
 
-// MARK: - Effects under way
+// MARK: - Lanes
 
 /// The lanes in which the effects of a client's delivery are being noted. The next write of that client waits for them, because otherwise
 /// it would build on the copy from before the delivery (docs/outbox.md#effects).

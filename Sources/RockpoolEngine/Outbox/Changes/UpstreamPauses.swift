@@ -67,7 +67,8 @@ final class UpstreamPauses: Sendable {
     }
 }
 
-/// The end of the hold of each lane (docs/outbox.md#lane-holds, the zombie attempt).
+/// Lanes in which an earlier attempt may still run: a live write must not overtake it either (docs/outbox.md#lane-holds, the zombie
+/// attempt).
 final class LaneHolds: Sendable {
     private struct Lane: Hashable {
         var upstream: String
