@@ -1,5 +1,6 @@
 // Operations on names in the file system.
 import Glibc
+import RockpoolCore
 
 /// Operations on paths and directories.
 enum Paths {
@@ -53,5 +54,106 @@ enum Paths {
             if name != "." && name != ".." { names.append(name) }
         }
         return names
+    }
+}
+
+/// The `stat` result of a path, with sizes as `du` counts them: allocated blocks, directories included (docs/storage.md#ledger).
+struct FileStatus: Sendable {
+    /// Length in bytes.
+    var size: Int64
+    /// Allocated bytes on the disk.
+    var allocated: Int64
+    /// Permission bits only.
+    var permissions: UInt32
+    var isDirectory: Bool
+    /// True for a regular file: not a directory, link or device.
+    var isFile: Bool
+    var identity: FileIdentity
+    /// Time of the last modification of the content.
+    var modified: Timestamp
+
+    /// Returns nil when the path does not exist. Symbolic links are not followed: no file of a store is one.
+    static func of(_ path: String) -> FileStatus? {
+        var raw = stat()
+        guard unsafe lstat(path, &raw) == 0 else { return nil }
+        return FileStatus(raw)
+    }
+
+    /// Follows a symbolic link: the owner may have moved the directory elsewhere, as systemd does.
+    static func following(_ path: String) -> FileStatus? {
+        var raw = stat()
+        guard unsafe stat(path, &raw) == 0 else { return nil }
+        return FileStatus(raw)
+    }
+
+    /// Returns nil when the descriptor is not open.
+    static func of(descriptor: CInt) -> FileStatus? {
+        var raw = stat()
+        guard unsafe fstat(descriptor, &raw) == 0 else { return nil }
+        return FileStatus(raw)
+    }
+
+    private init(_ raw: stat) {
+        size = Int64(raw.st_size)
+        allocated = Int64(raw.st_blocks) * 512
+        permissions = raw.st_mode & 0o777
+        isDirectory = raw.st_mode & S_IFMT == S_IFDIR
+        isFile = raw.st_mode & S_IFMT == S_IFREG
+        identity = FileIdentity(device: UInt64(raw.st_dev), inode: UInt64(raw.st_ino))
+        modified = Timestamp(seconds: Int64(raw.st_mtim.tv_sec))
+    }
+}
+
+/// What makes two names those of one file.
+struct FileIdentity: Hashable, Sendable {
+    let device: UInt64
+    let inode: UInt64
+}
+
+/// The size of a directory as `du` counts it, measured in small steps.
+enum DirectorySize {
+    /// Returns the allocated bytes of a directory and everything under it; 0 when it does not exist. Each directory is one turn of a file
+    /// lane.
+    static func allocated(_ path: String, on lanes: FileLanes) async throws -> Int64 {
+        var sum: Int64 = 0
+        var waiting = [path]
+        while let next = waiting.popLast() {
+            let (bytes, below) = try await lanes.run(1) { level(next) }
+            sum += bytes
+            waiting += below
+        }
+        return sum
+    }
+
+    /// Returns the bytes of one directory with its files, and the directories in it.
+    private static func level(_ path: String) -> (bytes: Int64, below: [String]) {
+        var bytes = FileStatus.of(path)?.allocated ?? 0
+        var below: [String] = []
+        for name in Paths.names(in: path) {
+            guard let status = FileStatus.of("\(path)/\(name)") else { continue }
+            if status.isDirectory { below.append("\(path)/\(name)") } else { bytes += status.allocated }
+        }
+        return (bytes, below)
+    }
+}
+
+/// Free space of the file system that holds a path.
+enum FreeSpace {
+    /// Returns the bytes that an unprivileged process may still write; `.max` when `statvfs` fails.
+    static func bytes(at path: String) -> Int64 {
+        var raw = statvfs()
+        guard unsafe statvfs(path, &raw) == 0 else { return .max }
+        return Int64(clamping: raw.f_bavail).multipliedClamped(by: Int64(clamping: raw.f_frsize))
+    }
+}
+
+/// The name of this machine.
+enum HostName {
+    /// The host's name without its domain; `rockpool` where it has none.
+    static var own: String {
+        var bytes = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "rockpool" }
+        let name = String(decoding: bytes.prefix { $0 != 0 && $0 != 0x2E }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return name.isEmpty ? "rockpool" : name
     }
 }
