@@ -3,7 +3,10 @@ import CSQLiteCalls
 import Dispatch
 import FoundationEssentials
 import GRDB
+import GRDBSQLite
+import Glibc
 import RockpoolCore
+import Synchronization
 
 /// The properties that distinguish one of the two databases from any other SQLite file.
 struct DatabaseIdentity: Sendable {
@@ -217,4 +220,188 @@ extension DatabaseError {
 
     /// True if the disk was full.
     var saysFull: Bool { resultCode == .SQLITE_FULL }
+}
+
+// MARK: - Runs
+
+// The number of the run of a server, from which its ticks are counted (docs/outbox.md#ticks).
+extension StoreDatabase {
+    /// Begins a run after the last one that has used this database, and keeps its number.
+    func beginRun(_ ticks: Ticks) throws {
+        try pool.writeWithoutTransaction { db in
+            ticks.begin(after: try Int64.fetchOne(db, sql: "SELECT number FROM run") ?? 0)
+            try db.execute(sql: "UPDATE run SET number = ?", arguments: [ticks.run])
+        }
+    }
+}
+
+/// The place of an open file: what is committed into a file that has lost its name is lost with the process.
+struct DatabasePlace: Sendable {
+    let path: String
+    private let identity: FileIdentity?
+
+    /// - Parameter path: of a file that has just been opened.
+    init(path: String) { (self.path, identity) = (path, FileStatus.of(path)?.identity) }
+
+    /// Returns the error of a file that was removed or replaced since; nil if it is there.
+    func confirm() -> DatabaseMoved? {
+        guard let identity, FileStatus.of(path)?.identity != identity else { return nil }
+        return DatabaseMoved(path: path)
+    }
+}
+
+/// The file that is open is not the file of this name any more.
+struct DatabaseMoved: Error, CustomStringConvertible {
+    let path: String
+
+    var description: String {
+        "\(path) was removed or replaced while it is open: put the directory back, or restart Rockpool; nothing is accepted until then"
+    }
+}
+
+/// The clean-stop mark of a store, the empty file `clean` in its directory: written last on close, removed first on open
+/// (docs/storage.md#database-rules *quick_check*). An empty log is no proof of a clean stop: a kill right after a checkpoint leaves one
+/// too.
+struct CleanShutdownMarker: Sendable {
+    let directory: String
+    private var path: String { "\(directory)/clean" }
+
+    /// Removes the mark, so that a later kill is detected at the next start.
+    /// - Returns: true if the mark was present.
+    func take() throws(FileError) -> Bool {
+        guard FileStatus.of(path) != nil else { return false }
+        guard Paths.remove(path) else { throw FileError(call: "unlink", path: path, code: errno) }
+        try Paths.synchronizeDirectory(directory)
+        return true
+    }
+
+    /// Creates the mark again, after everything else has been written.
+    func leave() throws(FileError) {
+        try Descriptor(path, O_WRONLY | O_CREAT).synchronize()
+        try Paths.synchronizeDirectory(directory)
+    }
+}
+
+/// A copy of the database taken before a migration and kept beside it until the next clean stop (docs/storage.md#database-rules), named
+/// `data.sqlite.v2` after its schema version.
+struct SchemaCopy: Sendable {
+    private let path: String
+
+    init(of path: String) { self.path = path }
+
+    /// Makes a complete and durable copy; an incomplete copy left by a crash is replaced.
+    /// - Throws: `NoRoomForCopy`, before anything is changed; `DatabaseError`, `FileError`.
+    func make(in db: Database, version: Int) throws {
+        let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+        let (needed, free) = (pages * StoreDatabase.pageSize + .mib(16), FreeSpace.bytes(at: path))
+        guard free > needed else { throw NoRoomForCopy(needed: needed, free: free) }
+        let target = "\(path).v\(version)"
+        Paths.remove(target)
+        try db.execute(sql: "VACUUM INTO ?", arguments: [target])
+        try Descriptor(target, O_RDONLY).synchronize()
+        try Paths.synchronizeDirectory(directory)
+    }
+
+    /// Removes the copies. Called after the migrated database was closed completely.
+    func remove() {
+        let name = path.split(separator: "/").last ?? ""
+        for other in Paths.names(in: directory) where other.hasPrefix("\(name).v") && Int(other.dropFirst(name.count + 2)) != nil {
+            Paths.remove("\(directory)/\(other)")
+        }
+    }
+
+    private var directory: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
+}
+
+/// Thrown when the disk has no space for the copy that precedes a migration.
+struct NoRoomForCopy: Error, CustomStringConvertible {
+    var needed: Int64
+    var free: Int64
+    var description: String {
+        "this version keeps a copy of the database before it changes it: that takes \(needed) bytes, and \(free) are free"
+    }
+}
+
+/// How SQL statements seal and open the columns that hold bodies: the key is in no statement, and no row leaves the store sealed.
+/// `sealed(x)`, `unsealed(x)` and `sealed_name(sha)` of bodies, `sealed_target(t)` and `unsealed_target(t)` of request targets, for the
+/// connections of one database. NULL stays NULL.
+final class SealFunctions: Sendable {
+    private let current = Mutex(BodySeal.off)
+
+    /// Seals with `seal` from now on. The key is read after the database was opened: a key without a database is a sign of damage.
+    func use(_ seal: BodySeal) { current.withLock { $0 = seal } }
+
+    private var seal: BodySeal { current.withLock { $0 } }
+
+    /// Adds the functions to a connection.
+    func add(to db: Database) {
+        add("sealed", to: db) { seal, bytes in seal.isSealing || BodySeal.isSealed(bytes) ? try seal.seal(bytes) : bytes }
+        add("unsealed", to: db) { seal, bytes in BodySeal.isSealed(bytes) ? try seal.open(bytes) : bytes }
+        add("sealed_name", to: db) { seal, hash in seal.isSealing ? seal.name(of: hash) : hash }
+        addText("sealed_target", to: db) { seal, target in try seal.sealed(target: target) }
+        addText("unsealed_target", to: db) { seal, target in seal.unsealed(target: target) }
+    }
+
+    private func addText(_ name: String, to db: Database, _ body: @escaping @Sendable (BodySeal, String) throws -> String) {
+        db.add(
+            function: DatabaseFunction(name, argumentCount: 1) { [self] values in
+                try values.first.flatMap { String.fromDatabaseValue($0) }.map { try body(seal, $0) }
+            })
+    }
+
+    private func add(_ name: String, to db: Database, _ body: @escaping @Sendable (BodySeal, [UInt8]) throws -> [UInt8]) {
+        db.add(
+            function: DatabaseFunction(name, argumentCount: 1) { [self] values in
+                try values.first.flatMap { Data.fromDatabaseValue($0) }.map { Data(try body(seal, Array($0))) }
+            })
+    }
+}
+
+// MARK: - Progress
+
+// Progress callbacks during a long SQL statement (sqlite3_progress_handler).
+extension Database {
+    /// Calls `mayGoOn` on this thread every few thousand virtual machine steps of the statements that `body` runs. When it returns false,
+    /// the statement is rolled back and throws `SQLITE_INTERRUPT`.
+    func watchingProgress<Result>(_ mayGoOn: () -> Bool, while body: () throws -> Result) rethrows -> Result {
+        let connection = unsafe sqliteConnection
+        return try withoutActuallyEscaping(mayGoOn) { mayGoOn in
+            var mayGoOn = mayGoOn
+            return try unsafe withUnsafeMutablePointer(to: &mayGoOn) { pointer in
+                unsafe sqlite3_progress_handler(
+                    connection, 2000,
+                    { context in unsafe context?.assumingMemoryBound(to: (() -> Bool).self).pointee() == false ? 1 : 0 }, unsafe pointer)
+                defer { unsafe sqlite3_progress_handler(connection, 0, nil, nil) }
+                return try body()
+            }
+        }
+    }
+}
+
+// MARK: - Faults
+
+// Maps file and SQLite errors to faults of the disk (docs/storage.md#faults).
+extension StorageHealth.Fault {
+    /// Returns nil for errors that do not concern the disk: a constraint, a store that is being closed, a body that ended early.
+    init?(_ error: any Error) {
+        switch error {
+        case let error as FileError:
+            switch error.code {
+            case ENOSPC, EDQUOT: self = .full
+            case EROFS, EACCES, EPERM: self = .readOnly
+            case ENOENT, EEXIST: return nil
+            default: self = .failing
+            }
+        case is DatabaseMoved: self = .failing
+        case let error as TransactionLost: self = error.isFull ? .full : .failing
+        case let error as DatabaseError:
+            switch error.resultCode {
+            case .SQLITE_FULL: self = .full
+            case .SQLITE_READONLY, .SQLITE_PERM: self = .readOnly
+            case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .failing
+            default: return nil
+            }
+        default: return nil
+        }
+    }
 }
