@@ -1,8 +1,9 @@
 // A stored response with the request bytes that it answers (docs/architecture.md#parts *memory tier*).
+import Crypto
 package import HTTPTypes
 package import NIOCore
 package import RockpoolCore
-import Synchronization
+package import Synchronization
 
 /// A reply that can be sent again while its entry is unchanged. Stored in the memory tier's item of that entry.
 package final class FastPathReply: Sendable {
@@ -117,4 +118,84 @@ package struct ReuseBasis: Sendable {
     package init(candidates: [CacheEntry], request: RequestHead, rules: ReuseContext, upstream: String?) {
         (self.candidates, self.request, self.rules, self.upstream) = (candidates, request, rules, upstream)
     }
+}
+
+/// The requests with one credential, or without one, that were found to get a kept reply.
+package final class HotReader: Sendable {
+    /// The hash of its requests.
+    let hash: Int
+    private let credential: CredentialDigest?
+    /// The name of its principal; nil without a credential.
+    package let principal: String?
+    /// What it is shown of a place that it may change; nil for any other reply.
+    package let shown: Showing?
+    /// The fields of its first request, without secrets, as records show them.
+    package let request: HTTPFields
+    /// Bytes in memory.
+    let memoryCost: Int64
+
+    package init(_ arrival: PlainArrival, principal: String? = nil, shown: Showing? = nil, request: HTTPFields = [:]) {
+        (hash, credential) = (arrival.hash, arrival.credential)
+        (self.principal, self.shown, self.request) = (principal, shown, request)
+        memoryCost = Int64(512 + request.size + (shown?.state.content?.count ?? 0))
+    }
+
+    /// True if the request has its credential, by the exact bytes.
+    package func isFor(_ arrival: PlainArrival) -> Bool { credential == arrival.credential }
+}
+
+/// The keyed digest of all fields of a request that may identify its principal, by their exact bytes. The key belongs to this process, so
+/// that a digest says nothing about the credential elsewhere.
+package struct CredentialDigest: Hashable, Sendable {
+    private let bytes: [UInt8]
+
+    /// - Parameter lines: The lines of the fields, from the name to the end of the value.
+    package init(of lines: [UInt8]) { bytes = Array(HMAC<SHA256>.authenticationCode(for: lines, using: Self.key)) }
+
+    private static let key = SymmetricKey(size: .bits256)
+}
+
+/// One message of a hot reply as records show it, made when the message is serialised (docs/reference/admin-api.md#requests).
+package final class HotNote: Sendable {
+    package let url: String
+    package let upstream: String?
+    package let category: String?
+    package let cacheStatus: CacheStatus
+    package let isStale: Bool
+    package let error: String?
+    package let status: Int
+    package let response: HTTPFields
+    /// Estimated size in bytes.
+    package let size: Int
+    /// Counts the bodies that are sent; nil where they are not counted.
+    let served: ServedBytes?
+
+    /// - Parameters:
+    ///   - reply: the reply that the message is a form of.
+    ///   - head: the message's head.
+    ///   - error: the name of the error for which a stale response is sent, by RFC 9209.
+    package init(_ reply: FastPathReply, head: ResponseHead, cacheStatus: CacheStatus, isStale: Bool, error: String?) {
+        (url, category) = (reply.basis.request.url, reply.category)
+        (upstream, served) = (reply.basis.upstream, reply.served)
+        (self.cacheStatus, self.isStale, self.error) = (cacheStatus, isStale, error)
+        status = head.status
+        response = SecretFields.removed(from: head.fields)
+        size = url.utf8.count + response.size
+    }
+}
+
+extension HTTPFields {
+    /// Bytes of names and values, estimated.
+    package var size: Int { reduce(0) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count + 32 } }
+}
+
+/// What a hot reply shows of a place that its client may change (docs/outbox.md#sight): a state, and the identity that is shown it.
+package final class Showing: Sendable {
+    /// `Viewer.partition`.
+    package let partition: String?
+    package let state: ShownState
+    /// The change of the sight after which it was noted last, and for which program, as one number.
+    package let notedAs = Atomic<UInt64>(.max)
+
+    package init(_ state: ShownState, to partition: String?) { (self.partition, self.state) = (partition, state) }
 }
