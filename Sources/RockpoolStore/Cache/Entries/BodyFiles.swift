@@ -1,7 +1,10 @@
 // The files of `bodies/`: their names, their readers, and when they may be unlinked (docs/storage.md#what-is-stored-where,
 // docs/storage.md#eviction).
+import FoundationEssentials
 import GRDB
 import Glibc
+package import NIOCore
+import RockpoolCore
 import Synchronization
 
 /// Body files named by SHA-256 in 256 directories, which are created and removed as needed. Files are named and unlinked on the writer's
@@ -192,5 +195,82 @@ final class BodyFiles: Sendable {
             return state.directories[path] ?? 0
         }
         if allocated != before { footprint.addFixed(allocated - before) }
+    }
+}
+
+/// Keeps a body's file on the disk while it is being read.
+package final class BodyLease: Sendable {
+    private let end: @Sendable () -> Void
+
+    init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+    deinit { end() }
+}
+
+/// A body with a verified checksum, or a slice of one.
+package enum CachedBody: Sendable {
+    case bytes(ByteBuffer)
+    /// `length` bytes from `offset`, to be opened during the lifetime of the lease, which keeps the file from being unlinked.
+    case file(path: String, offset: Int64, length: Int64, lease: BodyLease)
+    /// These bytes of a body that lies sealed; read with `CacheStore.read(_:of:)`.
+    case sealed(SealedFile, Range<Int64>, lease: BodyLease)
+
+    /// Length in bytes.
+    package var length: Int64 {
+        switch self {
+        case .bytes(let buffer): Int64(buffer.readableBytes)
+        case .file(_, _, let length, _): length
+        case .sealed(_, let range, _): Int64(range.count)
+        }
+    }
+
+    /// Returns the bytes at these positions, counted from the first byte of this body; nothing is read or copied (RFC 9110 §14.1.2).
+    /// - Returns: nil when the range exceeds the body.
+    package func slice(_ range: Range<Int64>) -> CachedBody? {
+        guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
+        switch self {
+        case .bytes(let buffer):
+            return buffer.getSlice(at: buffer.readerIndex + Int(range.lowerBound), length: range.count).map(CachedBody.bytes)
+        case .file(let path, let offset, _, let lease):
+            return .file(path: path, offset: offset + range.lowerBound, length: Int64(range.count), lease: lease)
+        case .sealed(let file, let whole, let lease):
+            return .sealed(file, whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound, lease: lease)
+        }
+    }
+}
+
+/// The row of a body file, without its key and its reference count.
+struct BodyRow: Equatable, Sendable {
+    /// Bytes of the body as it was received.
+    var length: Int64
+    /// Bytes that the ledger counts for the file.
+    var allocated: Int64
+    var coding: StoredCoding
+    /// Bytes of the file.
+    var stored: Int64
+
+    /// - Throws: `DatabaseError`, `UnreadableRow`.
+    static func fetch(_ hash: [UInt8], in db: Database) throws -> BodyRow? {
+        let statement = try db.cachedStatement(sql: "SELECT length, allocated, coding, stored FROM body WHERE sha = ?")
+        return try Row.fetchOne(statement, arguments: [hash.data]).map { row in
+            var columns = RowReader(row)
+            let (length, allocated): (Int64, Int64) = (try columns.next(), try columns.next())
+            guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 2) }
+            return BodyRow(length: length, allocated: allocated, coding: coding, stored: try columns.next())
+        }
+    }
+
+    /// - Parameter known: the existing row; its file was deleted or truncated by another program.
+    func write(as hash: [UInt8], replacing known: BodyRow?, in db: Database) throws {
+        guard let known else {
+            return try db.cachedStatement(sql: "INSERT INTO body (sha, length, allocated, coding, stored) VALUES (?, ?, ?, ?, ?)")
+                .execute(arguments: [hash.data, length, allocated, coding.rawValue, stored])
+        }
+        try db.execute(
+            sql: "UPDATE body SET allocated = ?, coding = ?, stored = ? WHERE sha = ?",
+            arguments: [allocated, coding.rawValue, stored, hash.data])
+        try db.execute(sql: "UPDATE total SET bytes = bytes + ? WHERE name = 'bodies'", arguments: [allocated - known.allocated])
+        try db.execute(
+            sql: "UPDATE entry SET coding = ? WHERE in_file = 1 AND body_sha = ?", arguments: [coding.rawValue, hash.data])
     }
 }

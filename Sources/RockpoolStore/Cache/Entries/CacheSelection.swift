@@ -1,4 +1,5 @@
 // Several conditions that an entry must all meet (docs/reference/admin-api.md#purge).
+import FoundationEssentials
 import GRDB
 package import RockpoolCore
 
@@ -74,5 +75,82 @@ package struct CacheSelection: Hashable, Sendable {
     /// Takes from SQLite's GLOB what a URL may hold literally: `?` and `[`.
     private static func escaped(_ glob: String) -> String {
         String(glob.flatMap { character -> [Character] in character == "?" || character == "[" ? ["[", character, "]"] : [character] })
+    }
+}
+
+/// The selection of entries to remove.
+package enum CacheFilter: Hashable, Sendable {
+    /// Exactly these URLs, every identity and variant.
+    case urls([String])
+    /// All URLs with this prefix.
+    case prefix(String)
+    case category(String)
+    /// All entries in this cache group of one origin, or of every origin when nil (RFC 9875).
+    case group(String, origin: OriginAddress?)
+    case upstream(OriginAddress)
+    /// All entries that meet every condition.
+    case matching(CacheSelection)
+    /// All entries in the partition of this name; of one origin, or of every origin when nil.
+    case identity(String, origin: OriginAddress?)
+    case all
+}
+
+/// An entry selected for removal.
+struct EvictionCandidate: Sendable {
+    var id: Int64
+    var key: String
+    var category: String
+    var bytes: Int64
+    var inlineBytes: Int64
+    var usedAt: Timestamp
+    /// The hash of a body that is a file; nil for a body in its row.
+    var fileHash: [UInt8]?
+    /// True if it was not read since it was stored (docs/storage.md#eviction).
+    var isOnProbation = false
+    /// Its rank in its category: the lowest leaves first.
+    var rank: Double = 0
+
+    /// Returns the rows that meet a condition, in the given order.
+    static func fetch(
+        in db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
+    ) throws -> [EvictionCandidate] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id, key, category, bytes, in_file, used_at, body_sha, uses = \(CacheSchema.unread), rank FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+                """)
+        return try Row.fetchAll(statement, arguments: arguments).map { row in
+            var columns = RowReader(row)
+            let (id, key, category): (Int64, String, String) = (try columns.next(), try columns.next(), try columns.next())
+            let bytes: Int64 = try columns.next()
+            let isInFile: Bool = try columns.next()
+            let usedAt = Timestamp(milliseconds: try columns.next())
+            let hash: Data = try columns.next()
+            return EvictionCandidate(
+                id: id, key: key, category: category, bytes: bytes, inlineBytes: isInFile ? 0 : bytes, usedAt: usedAt,
+                fileHash: isInFile ? Array(hash) : nil, isOnProbation: try columns.next(), rank: try columns.next())
+        }
+    }
+}
+
+extension [EvictionCandidate] {
+    /// Returns the shortest prefix that takes `bytes` in total.
+    func reaching(_ bytes: Int64) -> [EvictionCandidate] {
+        var left = bytes
+        return Array(
+            prefix { row in
+                defer { left -= row.bytes }
+                return left > 0
+            })
+    }
+}
+
+/// The entries and bytes that were (or would be) removed.
+package struct RemovalCount: Hashable, Sendable, Codable {
+    package var entries: Int
+    package var bytes: Int64
+
+    package init(entries: Int = 0, bytes: Int64 = 0) {
+        self.entries = entries
+        self.bytes = bytes
     }
 }
