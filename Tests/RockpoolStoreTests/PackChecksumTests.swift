@@ -1,4 +1,4 @@
-// The checksum of a pack without objects, as `git pack-objects` writes it (RockpoolStore/Cache/PackChecksum.swift).
+// The checksum of a pack without objects, as `git pack-objects` writes it (RockpoolStore/Cache/CacheStore+AtRest.swift).
 import NIOCore
 import RockpoolStore
 import Testing

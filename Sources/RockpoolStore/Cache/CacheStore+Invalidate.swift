@@ -2,6 +2,7 @@
 import GRDB
 package import NIOCore
 package import RockpoolCore
+import Synchronization
 
 extension CacheStore {
     /// Invalidates the entries of these absolute URLs, every variant and identity: they must be revalidated before reuse, and so must the
@@ -278,5 +279,152 @@ extension CacheStore {
         else { return false }
         _ = try await commit(writer, key: key, response: response, mayLinger: mayLinger)
         return true
+    }
+
+    // MARK: - Pulls
+    // Cache access for a pull: the stored URLs and partitions of a resource, and removal of single keys (docs/outbox.md#delta-pull).
+
+    /// Maximum number of URLs in one listing.
+    private static let listLimit = 100_000
+
+    /// Returns the names of the partitions that hold GET responses with this URL prefix; "" is the shared partition.
+    package func partitions(prefix: String) async throws -> Set<String> {
+        try await database.pool.read { db in
+            try Set(
+                String.fetchAll(
+                    db, sql: "SELECT DISTINCT identity FROM entry WHERE url >= ? AND url < ?", arguments: [prefix, prefix + "\u{10FFFF}"]))
+        }
+    }
+
+    /// Returns the distinct stored URLs with this prefix, sorted; of one partition, or of all.
+    /// - Parameters:
+    ///   - isPresent: True leaves out the URLs of which only an absence is stored (404, 410).
+    ///   - isOutdated: True leaves only the URLs with an entry that is marked as out of date; anonymous copies always are.
+    package func urls(
+        prefix: String, in partition: StoragePartition? = nil, isPresent: Bool = false, isOutdated: Bool = false
+    ) async throws -> [String] {
+        let arguments: StatementArguments = [
+            prefix, prefix + "\u{10FFFF}", partition?.name, isPresent, isOutdated, StoragePartition.anonymous.name,
+        ]
+        return try await database.pool.read { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT DISTINCT url FROM entry
+                    WHERE url >= ?1 AND url < ?2 AND (?3 IS NULL OR identity = ?3) AND (NOT ?4 OR status NOT IN (404, 410))
+                        AND (NOT ?5 OR invalid = 1 AND identity <> ?6)
+                    ORDER BY url LIMIT \(Self.listLimit)
+                    """, arguments: arguments)
+        }
+    }
+
+    /// Removes every variant of these keys.
+    /// - Throws: `DatabaseError`; entries removed before the error stay removed.
+    package func remove(keys: [CacheKey]) async throws {
+        for key in keys {
+            _ = try await take(dryRun: false) { db in
+                try EvictionCandidate.fetch(
+                    in: db, where: "key_hash = ? AND key = ?", arguments: [EntryRow.keyHash(key), key.text], limit: Self.variantLimit + 8)
+            }
+        }
+    }
+}
+
+// MARK: - Recent invalidations
+
+/// Recent invalidations, so that a response in flight does not bring the old state back as fresh (RFC 9111 §4.4). Bounded: a name dropped
+/// by the limit is far older than any request in flight.
+final class Invalidations: Sendable {
+    /// The target of an invalidation.
+    enum Name: Hashable, Sendable {
+        case url(String)
+        /// An absolute URL and the same path with any query, changed by an own write.
+        case path(String)
+        /// An absolute URL with any query whose representation an own write nearby may have changed: that of a path above the target.
+        case near(String)
+        /// A cache group of an origin, given as its URL (RFC 9875).
+        case group(String, origin: String)
+        /// The partition of an identity that was forgotten.
+        case identity(String)
+        /// Everything whose URL begins with this prefix.
+        case tree(String)
+
+        /// The same name for every spelling of its URL.
+        var canonical: Name {
+            switch self {
+            case .url(let url): .url(url.canonicalEscapes)
+            case .path(let url): .path(url.canonicalEscapes)
+            case .near(let url): .near(url.canonicalEscapes)
+            case .tree(let url): .tree(url.canonicalEscapes)
+            case .group, .identity: self
+            }
+        }
+    }
+
+    /// The names of two generations: the older one is dropped as a whole, so that no name is moved when another one comes.
+    private struct Moments {
+        private var recent: [Name: Tick] = [:]
+        private var older: [Name: Tick] = [:]
+
+        var isEmpty: Bool { recent.isEmpty && older.isEmpty }
+
+        subscript(_ name: Name) -> Tick? {
+            let name = name.canonical
+            return recent[name] ?? older[name]
+        }
+
+        mutating func note(_ name: Name, at moment: Tick) {
+            recent[name.canonical] = moment
+            guard recent.count >= Invalidations.generationCount else { return }
+            swap(&recent, &older)
+            recent.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// The number of names in a generation.
+    private static let generationCount = 4096
+
+    private let moments = Mutex(Moments())
+    /// The paths whose stored copies are all marked as older than an own write nearby, with the partitions they are marked in.
+    private let marked = Mutex<[String: Set<String>]>([:])
+
+    /// True if nothing was invalidated lately.
+    var isEmpty: Bool { moments.withLock(\.isEmpty) }
+
+    func note(_ names: [Name], at moment: Tick) {
+        moments.withLock { moments in
+            for name in names { moments.note(name, at: moment) }
+        }
+    }
+
+    /// Returns the end of the last own write to the path after a request had been sent; nil without one.
+    /// - Parameter isNearby: true if a write nearby counts, too.
+    func ownWrite(to path: String, since sent: Tick, isNearby: Bool = false) -> Tick? {
+        moments.withLock { moments in
+            [moments[.path(path)], isNearby ? moments[.near(path)] : nil].compactMap(\.self).filter { $0 > sent }.max()
+        }
+    }
+
+    /// True if every stored copy of the path is marked already as older than a write nearby.
+    func isMarked(_ path: String, in partitions: String) -> Bool { marked.withLock { $0[path]?.contains(partitions) ?? false } }
+
+    /// Notes that every stored copy of these paths is marked. Called on the writer's thread.
+    func noteMarked(_ paths: [String], in partitions: String) {
+        marked.withLock { marked in
+            if marked.count >= Self.generationCount { marked = [:] }
+            for path in paths { marked[path, default: []].insert(partitions) }
+        }
+    }
+
+    /// Notes that a copy of the path is stored or updated. Called on the writer's thread, before its row is written.
+    func noteStored(_ path: String) {
+        marked.withLock { marked in
+            if !marked.isEmpty { marked[path] = nil }
+        }
+    }
+
+    /// True if any of these names was invalidated after a request had been sent.
+    func happened(toAny names: [Name], since sent: Tick) -> Bool {
+        moments.withLock { moments in names.contains { name in moments[name].map { $0 > sent } ?? false } }
     }
 }
