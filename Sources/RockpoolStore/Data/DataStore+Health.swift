@@ -88,3 +88,78 @@ extension DataStore {
         }
     }
 }
+
+/// The sums of the ledger, in allocated bytes (docs/reference/admin-api.md#storage, `/v1/storage`).
+package struct DataUsage: Hashable, Sendable {
+    /// Everything under the directory as `du` counts it, the reserve included.
+    package var usedBytes: Int64
+    package var reservedBytes: Int64
+    /// Bytes that the log may still grow by; they count against the limit too.
+    package var unusedLogBytes: Int64
+    package var limitBytes: Int64
+    package var databaseBytes: Int64
+    package var blobBytes: Int64
+    /// Bytes of the file reserved for a full disk; 0 after it was released.
+    package var reserveBytes: Int64
+    /// Bytes of free pages; compaction returns them to the file system.
+    package var reclaimableBytes: Int64
+    package var freeDiskBytes: Int64
+}
+
+extension DataStore {
+    /// Returns the usage. Callable on any thread: the database is not read.
+    package func usage() -> DataUsage {
+        let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
+        let parts = footprint.parts
+        return DataUsage(
+            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
+            databaseBytes: parts.database,
+            blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
+            freeDiskBytes: FreeSpace.bytes(at: directory))
+    }
+
+    /// Returns what the open operations of an upstream count, in bytes, from the sums that its limit is checked against.
+    /// - Throws: `DatabaseError`.
+    package func openBytes(of upstream: String) async throws -> Int64 {
+        try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) }
+    }
+}
+
+/// The preallocated file `reserve`, released when the disk is full, so that outcomes can still be recorded (docs/storage.md#durability). It
+/// counts against the limit.
+struct ReserveFile: Sendable {
+    private let directory: String
+    private var path: String { "\(directory)/reserve" }
+    /// Bytes: the smaller of 32 MiB and a tenth of the limit.
+    let size: Int64
+    private let footprint: Footprint
+
+    init(directory: String, size: Int64, footprint: Footprint) {
+        self.directory = directory
+        self.size = size
+        self.footprint = footprint
+        footprint.addFixed(allocated)
+    }
+
+    var allocated: Int64 { FileStatus.of(path)?.allocated ?? 0 }
+
+    /// Creates or completes the file if it is incomplete and there is space for it.
+    func fill(minFree: Int64) {
+        let before = allocated
+        let ledger = footprint.ledger
+        let missing = size - before
+        guard missing > 0, FileStatus.of(path)?.size != size else { return }
+        guard ledger.used + ledger.reserved + missing <= ledger.limit, FreeSpace.bytes(at: directory) - missing > minFree else { return }
+        if let file = try? Descriptor(path, O_WRONLY | O_CREAT) { try? file.allocate(size) }
+        footprint.addFixed(allocated - before)
+    }
+
+    /// Releases the reserve.
+    /// - Returns: true if it existed.
+    func giveUp() -> Bool {
+        let before = allocated
+        guard before > 0, Paths.remove(path) else { return false }
+        footprint.addFixed(-before)
+        return true
+    }
+}

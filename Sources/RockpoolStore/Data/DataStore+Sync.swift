@@ -160,3 +160,101 @@ extension DataStore {
             EXISTS (SELECT 1 FROM op WHERE upstream = ?1 AND state = 'conflicted')
         """
 }
+
+/// The progress of one identity's pull of one resource.
+package struct PulledScope: Hashable, Sendable {
+    /// `upstream|collection|identity`.
+    package var name: String
+    /// Where the next pull continues; nil lists everything.
+    package var cursor: DeltaCursor?
+    /// The time of the last complete pull.
+    package var syncedAt: Timestamp?
+    /// The time of the last full listing.
+    package var fullAt: Timestamp?
+    /// Number of entities at the upstream, if known.
+    package var serverCount: Int?
+
+    package init(
+        name: String, cursor: DeltaCursor? = nil, syncedAt: Timestamp? = nil, fullAt: Timestamp? = nil, serverCount: Int? = nil
+    ) {
+        self.name = name
+        self.cursor = cursor
+        self.syncedAt = syncedAt
+        self.fullAt = fullAt
+        self.serverCount = serverCount
+    }
+}
+
+// MARK: - What traffic has shown
+
+// What upstreams' traffic has shown of their resources, kept over restarts (docs/outbox.md#learning).
+extension DataStore {
+    /// The beginning of the names under which `cursor` holds it: `shapes:UPSTREAM`. No scope of a pull begins like it: a name of an upstream
+    /// holds no colon.
+    private static let shapes = "shapes:"
+
+    /// Returns what was learned of each upstream.
+    package func learnedShapes() async throws -> [(upstream: String, value: JSONValue)] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT scope, value FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
+                arguments: [Self.shapes, Self.shapes + "\u{10FFFF}"])
+            return try rows.compactMap { row in
+                var columns = RowReader(row)
+                let scope: String = try columns.next()
+                guard let text = try columns.nextIfAny(String.self), let value = try? JSONValue.parse(Array(text.utf8)) else { return nil }
+                return (String(scope.dropFirst(Self.shapes.count)), value)
+            }
+        }
+    }
+
+    /// Stores what was learned of an upstream; nil removes it.
+    package func keep(learned value: JSONValue?, upstream: String) async throws {
+        let text = value.map { String(decoding: $0.serialized(), as: UTF8.self) }
+        try await recorded {
+            try await queue.commit(weight: 512 + Int64(text?.utf8.count ?? 0), scope: .own) { db in
+                let scope = Self.shapes + upstream
+                try db.execute(sql: "DELETE FROM cursor WHERE scope = ?", arguments: [scope])
+                guard let text else { return }
+                try db.execute(sql: "INSERT INTO cursor (scope, value) VALUES (?, ?)", arguments: [scope, text])
+            }
+        }
+    }
+
+    // MARK: - Replies
+    // What upstreams answer to writes, kept over restarts (docs/outbox.md#replies).
+
+    /// The beginning of the names under which `cursor` holds them: `reply:UPSTREAM METHOD PLACE`. No scope of a pull begins like it: a name of
+    /// an upstream holds no colon.
+    private static let replies = "reply:"
+
+    /// Returns the stored forms, by upstream.
+    package func learnedReplies() async throws -> [(upstream: String, route: WriteRoute, form: AnswerForm)] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT scope, value FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
+                arguments: [Self.replies, Self.replies + "\u{10FFFF}"])
+            return try rows.compactMap { row in
+                var columns = RowReader(row)
+                let scope: String = try columns.next()
+                let parts = scope.dropFirst(Self.replies.count).split(separator: " ", maxSplits: 1)
+                guard parts.count == 2, let form = try columns.nextIfAny(String.self).flatMap({ AnswerForm(text: $0) }) else { return nil }
+                return (String(parts[0]), WriteRoute(name: String(parts[1])), form)
+            }
+        }
+    }
+
+    /// Stores changes of what an upstream answers.
+    package func keep(_ changes: [EmptyAnswers.Change], upstream: String) async throws {
+        try await recorded {
+            try await queue.commit(weight: 512 * Int64(changes.count), scope: .own) { db in
+                for change in changes {
+                    let scope = "\(Self.replies)\(upstream) \(change.route.name)"
+                    try db.execute(sql: "DELETE FROM cursor WHERE scope = ?", arguments: [scope])
+                    guard let form = change.form else { continue }
+                    try db.execute(sql: "INSERT INTO cursor (scope, value) VALUES (?, ?)", arguments: [scope, form.text])
+                }
+            }
+        }
+    }
+}

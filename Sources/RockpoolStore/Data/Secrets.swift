@@ -3,6 +3,7 @@
 import Crypto
 import FoundationEssentials
 import Glibc
+package import RockpoolCore
 
 /// Random bytes in a file of mode 0600, created at first use.
 enum Secrets {
@@ -48,4 +49,74 @@ extension String {
         while let last = rest.last, condition(last) { rest.removeLast() }
         return String(rest)
     }
+}
+
+// The admin token and the names of identities (docs/reference/behaviour.md#files; docs/caching.md#partitions *Identity*).
+extension DataStore {
+    /// Returns the token required by changing calls of the admin API; created at the first call.
+    /// - Throws: `.readableByOthers` when the file is accessible to other users, `.shortToken` when it contains a token short enough to
+    ///   guess, `FileError`.
+    package func adminToken() throws -> String {
+        let token = try Secrets.secret("admin-token", in: directory)
+        guard token.utf8.count >= Self.leastTokenBytes else { throw DataStoreError.shortToken(path: "\(directory)/admin-token") }
+        return token
+    }
+
+    /// Minimum length of an admin token.
+    static let leastTokenBytes = 32
+
+    /// Returns the name of an identity: HMAC-SHA256 of a credential under this installation's key, in hexadecimal. The credential cannot be
+    /// derived from it.
+    package func identityName(_ credential: some Sequence<UInt8>) -> String {
+        Digest.hex(HMAC<SHA256>.authenticationCode(for: Array(credential), using: SymmetricKey(data: installKey)))
+    }
+}
+
+// The keys of the seal, from the installation's secret and the owner's key file (`storage.encrypt`, `storage.key_file`).
+extension BodySeal {
+    /// The seal of a stopped installation; nil when it has no secret yet, or the key file cannot be read.
+    package static func kept(_ settings: StorageSettings) -> BodySeal? {
+        guard let installKey = try? PrivateFile.text("\(settings.stateDir)/install-key"), !installKey.isEmpty else { return nil }
+        return try? BodySeal(installKey: Array(installKey.utf8), settings)
+    }
+
+    /// - Throws: `.readableByOthers`, `.shortKey` or `FileError` for the key file.
+    init(installKey: [UInt8], _ settings: StorageSettings) throws {
+        let keyFile = try settings.keyFile.map { path in
+            let text = try PrivateFile.text(path)
+            guard text.utf8.count >= Self.leastKeyBytes else { throw DataStoreError.shortKey(path: path) }
+            return text
+        }
+        self.init(installKey: installKey, keyFile: keyFile, mode: settings.encrypt)
+    }
+}
+
+// The key of `sign: { sigv4: … }`, from its file (docs/reference/configuration.md#upstreams).
+extension SigV4Signer {
+    /// Reads the secret. - Throws: `FileError` when the file cannot be read, or others may read it.
+    package init(_ rule: SigV4Rule) throws {
+        let secret = try PrivateFile.text(rule.secretFile)
+        self.init(
+            rule, secret: secret, digest: { Array(SHA256.hash(data: $0)) },
+            code: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) })
+    }
+}
+
+// The signing secrets of messages, from their file (docs/reference/configuration.md#notify).
+extension WebhookSignature {
+    /// Reads the secrets.
+    /// - Throws: `FileError` when the file cannot be read, `DataStoreError` when others may read it, `UnusableSecret`.
+    package init(secretFile path: String) throws {
+        let text = try PrivateFile.text(path)
+        let signature = WebhookSignature(
+            secrets: text, code: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) })
+        guard let signature else { throw UnusableSecret(path: path) }
+        self = signature
+    }
+}
+
+/// Thrown for a file without a usable signing secret.
+package struct UnusableSecret: Error, CustomStringConvertible {
+    package var path: String
+    package var description: String { "\(path) holds no secret: one line each, whsec_ and base64, or any other text" }
 }
