@@ -73,17 +73,18 @@ class Migrate(Scene):
         await network(bench, "offline")
         await queue(bench, ("a", "b"))
         await bench.stop()
-        make_old(bench.root / "state/data.sqlite", ["Data/Schema/DataSchema+Version1.swift"])
-        make_old(bench.root / "cache/cache.sqlite", ["Cache/Schema/CacheSchema.swift"])
+        make_old(bench.root / "state/data.sqlite", "Data/DataSchema.swift", "// Version 2")
+        make_old(bench.root / "cache/cache.sqlite", "Cache/Entries/CacheSchema.swift", "// Version 3")
 
     async def act(self, bench):
         await settled(bench)
 
 
-def make_old(path, sources):
-    """Copies a database's rows into the first version of its tables, as far as it had their columns; the sources keep old schemas
-    unchanged."""
-    text = "".join((SOURCES / source).read_text() for source in sources)
+def make_old(path, source, later):
+    """Copies a database's rows into the first version of its tables, as far as it had their columns; the source keeps old schemas
+    unchanged, and has `later` before the first of the others that makes them anew."""
+    text, found, _ = (SOURCES / source).read_text().partition(later)
+    assert found, f"{later} is not in {source}"
     sql = [
         block
         for block in re.findall(r'"""\n(.*?)"""', text, re.S)
