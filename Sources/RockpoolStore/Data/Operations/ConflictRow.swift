@@ -1,7 +1,8 @@
 // A conflict as a row: its sides by name, its fields as JSON that distinguishes absent values (docs/outbox.md#schema).
+import Crypto
 import FoundationEssentials
 import GRDB
-import RockpoolCore
+package import RockpoolCore
 
 enum ConflictRow {
     /// All columns but the number; in `lightColumns` without the sides and the fields.
@@ -87,5 +88,153 @@ enum ConflictRow {
 
     private static var values: [(String, WritableKeyPath<MergedField, JSONValue?>)] {
         [("base", \.base), ("mine", \.mine), ("theirs", \.theirs), ("merged", \.merged)]
+    }
+}
+
+// MARK: - Reads
+
+// Reads of conflicts: one, a list, the open ones, and those not examined yet (docs/reference/admin-api.md#conflicts `/v1/conflicts`).
+extension DataStore {
+    /// Returns a conflict with its sides and fields; nil when the id is unknown.
+    package func conflict(id: String) async throws -> Conflict? {
+        try await reading { try Self.conflict(in: $0, where: "conflict.id = ?", [id]) }
+    }
+
+    /// Returns the open conflict of an operation with its sides and fields; nil when there is none.
+    package func openConflict(of sequence: Int64) async throws -> Conflict? {
+        try await reading { try Self.conflict(in: $0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
+    }
+
+    private static func conflict(in db: Database, where condition: String, _ arguments: StatementArguments) throws -> Conflict? {
+        let row = try Row.fetchOne(db, sql: "SELECT \(ConflictRow.columns) FROM conflict WHERE \(condition)", arguments: arguments)
+        guard let row else { return nil }
+        var columns = RowReader(row)
+        return try ConflictRow.conflict(&columns, in: db)
+    }
+
+    /// Returns conflicts, the newest first, without their sides and fields.
+    package func conflicts(_ filter: ConflictFilter = ConflictFilter()) async throws -> Page<Conflict> {
+        let limit = min(1000, max(1, filter.limit))
+        var (conditions, arguments): ([String], StatementArguments) = (["n < ?"], [filter.cursor ?? .max])
+        if let isOpen = filter.isOpen { conditions.append(isOpen ? "closed IS NULL" : "closed IS NOT NULL") }
+        if let upstream = filter.upstream {
+            conditions.append("upstream = ?")
+            arguments += [upstream]
+        }
+        if let entity = filter.entity {
+            conditions.append("entity = ?")
+            arguments += [entity]
+        }
+        let condition = conditions.joined(separator: " AND ")
+        let sql = "SELECT n, \(ConflictRow.lightColumns) FROM conflict WHERE \(condition) ORDER BY n DESC LIMIT ?"
+        arguments += [limit + 1]
+        return try await reading { [arguments] db in
+            let rows = try Row.fetchAll(db, sql: sql, arguments: arguments)
+            var (items, next): ([Conflict], Int64?) = ([], nil)
+            for row in rows.prefix(limit) {
+                var columns = RowReader(row)
+                next = try columns.next()
+                items.append(try ConflictRow.conflict(&columns, in: db))
+            }
+            return Page(items: items, next: rows.count > limit ? next : nil)
+        }
+    }
+
+    /// Returns the operation's rounds: how often its strategy has decided since the last decision by a person, or in total
+    /// (docs/outbox.md#strategies).
+    package func rounds(of sequence: Int64) async throws -> Int {
+        try await reading { try Self.rounds(of: sequence, in: $0) }
+    }
+
+    static func rounds(of sequence: Int64, in db: Database) throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) FROM conflict WHERE seq = ?1 AND decided_by = 'strategy'
+                    AND n > coalesce((SELECT max(n) FROM conflict WHERE seq = ?1 AND decided_by = 'person'), 0)
+                """, arguments: [sequence]) ?? 0
+    }
+
+    /// `INDEXED BY`, because the planner would otherwise scan all conflicts in order of upstreams.
+    static let openCounts = "SELECT upstream, count(*) FROM conflict INDEXED BY conflict_waiting WHERE closed IS NULL GROUP BY upstream"
+
+    /// Returns the number of open conflicts by upstream; an absent upstream has none.
+    package func openConflictCounts() async throws -> [String: Int] {
+        try await reading { db in
+            let rows = try Row.fetchAll(db, sql: Self.openCounts)
+            return try rows.reduce(into: [:]) { counts, row in
+                var columns = RowReader(row)
+                counts[try columns.next(String.self)] = try columns.next(Int.self)
+            }
+        }
+    }
+
+    /// Returns operations in conflict without an open conflict row: theirs must still be fetched and compared.
+    package func unexaminedConflicts() async throws -> [QueuedWrite] {
+        try await light(
+            """
+            state = 'conflicted' AND NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq AND closed IS NULL) ORDER BY seq
+            """)
+    }
+}
+
+/// The selection of a list of conflicts.
+package struct ConflictFilter: Hashable, Sendable {
+    package var upstream: String?
+    /// The entity's path.
+    package var entity: String?
+    /// True for open conflicts only, false for decided ones only, nil for all.
+    package var isOpen: Bool?
+    /// 1…1000.
+    package var limit: Int
+    /// `next` of the previous page.
+    package var cursor: Int64?
+
+    package init(upstream: String? = nil, entity: String? = nil, isOpen: Bool? = true, limit: Int = 100, cursor: Int64? = nil) {
+        self.upstream = upstream
+        self.entity = entity
+        self.isOpen = isOpen
+        self.limit = limit
+        self.cursor = cursor
+    }
+}
+
+// MARK: - Snapshots
+
+// Snapshots of representations, stored once for all references (docs/outbox.md#schema `snapshot`).
+extension Conflict.Side {
+    /// SHA-256 over ETag, media type and body, with length prefixes for the first two; an absent value differs from an empty one.
+    var name: Data {
+        var hash = SHA256()
+        for part in [etag, contentType] { hash.update(data: Array((part.map { "\($0.utf8.count):\($0)" } ?? "-").utf8)) }
+        hash.update(data: body)
+        return Data(hash.finalize())
+    }
+
+    /// Stores the snapshot under its name, in the transaction of the row that references it.
+    func pin(in db: Database) throws -> Data {
+        let named = try db.cachedStatement(sql: "SELECT sealed_name(?)")
+        let name = try Data.fetchOne(named, arguments: [name]) ?? name
+        let sql = "INSERT INTO snapshot (sha, etag, content_type, body) VALUES (?, ?, ?, sealed(?)) ON CONFLICT DO NOTHING"
+        try db.cachedStatement(sql: sql).execute(arguments: [name, etag, contentType, body.data])
+        return name
+    }
+
+    static func fetch(in db: Database, name: Data) throws -> Self? {
+        let statement = try db.cachedStatement(sql: "SELECT unsealed(body), content_type, etag FROM snapshot WHERE sha = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return nil }
+        var columns = RowReader(row)
+        return Self(body: Array(try columns.next(Data.self)), contentType: try columns.nextIfAny(), etag: try columns.nextIfAny())
+    }
+}
+
+extension DataStore {
+    /// Returns the pinned representation that an operation's client could have seen when it wrote; nil where it is unknown.
+    package func base(of sequence: Int64) async throws -> Conflict.Side? {
+        try await database.pool.read { db in
+            let statement = try db.cachedStatement(sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL")
+            return try Data.fetchOne(statement, arguments: [sequence])
+                .flatMap { try Conflict.Side.fetch(in: db, name: $0) }
+        }
     }
 }

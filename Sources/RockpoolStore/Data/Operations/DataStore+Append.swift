@@ -186,7 +186,7 @@ extension DataStore {
     }
 }
 
-// MARK: the row
+// MARK: - The row
 
 extension QueuedWriteDraft {
     /// Fields that are never written to disk, even if the caller left them in the request (docs/reference/behaviour.md#credentials).
@@ -269,7 +269,7 @@ extension OperationBody {
     var blobHash: Data? { if case .blob(let sha256, _) = self { Digest.bytes(sha256)?.data } else { nil } }
 }
 
-// MARK: dependencies
+// MARK: - Dependencies
 
 extension QueuedWriteDraft {
     /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its

@@ -114,3 +114,109 @@ package struct RetrySelection: Hashable, Sendable {
     /// True if it selects everything of a lane, not only what was refused.
     package var isWholeLane: Bool { lane != nil && reason == nil && since == nil }
 }
+
+// MARK: - Edits
+
+// The edit of a queued operation: a new one takes its place, in one transaction (docs/outbox.md#steering).
+extension DataStore {
+    /// Puts an edited operation in the place of another: in its lane, before the later ones, with its dependencies and dependants.
+    ///
+    /// The old operation ends as `superseded`, reason `edited`, and keeps its client key, so that a repeated request is still recognised.
+    /// `new` supplies request, body, entity and idempotency key; place, lane, priority, principal, expiry and base are those of the old
+    /// one.
+    /// - Parameter from: the states in which the old operation may be.
+    /// - Returns: the new operation.
+    /// - Throws: `.illegal`, `.notFound`, `.full`, `.unavailable`; nothing has changed then.
+    package func replace(id: String, by new: QueuedWriteDraft, from: Set<OperationState>, now: Timestamp) async throws -> QueuedWrite {
+        let cost = Cost.row(new.rowLength)
+        let edited = try await translated {
+            try await queue.commit(weight: cost / 2) { db in
+                guard let old = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
+                try self.checkRoom(in: db, for: cost)
+                try self.attachBlob(of: new.body, in: db)
+                try new.insert(in: db, base: nil, now: now)
+                let sequence = db.lastInsertedRowID
+                try Self.transition(
+                    in: db, sequence: old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
+                    values: [sequence.databaseValue], now: now)
+                try Self.inherit(sequence, from: old.sequence, in: db)
+                try Self.log(in: db, sequence: sequence, .pending, detail: "edited: \(old.id)", now: now)
+                return try Self.fetch(in: db, where: "seq = ?", [sequence])
+            }
+        }
+        if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
+        return try edited ?? { throw DataStoreError.notFound(id: new.id) }()
+    }
+
+    private static func inherit(_ sequence: Int64, from old: Int64, in db: Database) throws {
+        for statement in [
+            OperationColumn.inherit,
+            "UPDATE op SET base_seq = ?1 WHERE base_seq = ?2 AND seq <> ?1",
+            "INSERT INTO op_dep (seq, needs, kind) SELECT ?1, needs, kind FROM op_dep WHERE seq = ?2 ON CONFLICT DO NOTHING",
+            "INSERT INTO op_dep (seq, needs, kind) SELECT seq, ?1, kind FROM op_dep WHERE needs = ?2 ON CONFLICT DO NOTHING",
+            "UPDATE id_map SET created_by = ?1 WHERE created_by = ?2",
+            "INSERT INTO unproved (seq, principal) SELECT ?1, principal FROM unproved WHERE seq = ?2",
+        ] {
+            try db.execute(sql: statement, arguments: [sequence, old])
+        }
+        try db.execute(sql: "DELETE FROM op_dep WHERE needs = ?", arguments: [old])
+        // The new body may no longer contain a local id: only references that are still there are copied.
+        try db.execute(
+            sql: """
+                INSERT INTO op_ref (seq, local_id, place) SELECT ?1, op_ref.local_id, op_ref.place FROM op_ref JOIN op ON op.seq = ?1
+                    WHERE op_ref.seq = ?2 AND (instr(op.target, op_ref.local_id) > 0 OR instr(op.headers, CAST(op_ref.local_id AS BLOB)) > 0
+                        OR op.blob_sha IS NOT NULL OR instr(op.body, CAST(op_ref.local_id AS BLOB)) > 0) ON CONFLICT DO NOTHING
+                """, arguments: [sequence, old])
+    }
+
+    // MARK: - Dependants
+    // Operations that would lose a prerequisite (docs/outbox.md#steering *discard of a create*, §1.9).
+
+    /// Returns the open operations that need this one, directly or indirectly, in the order they were accepted: those with a dependency,
+    /// and the later ones in the lane of an undelivered create.
+    package func dependants(of operation: QueuedWrite) async throws -> [OperationLink] {
+        try await reading { db in
+            let sequences = try Self.dependants(of: operation.sequence, in: db)
+            return try Self.links(sequences, in: db)
+        }
+    }
+
+    /// Returns the sequences of the dependants, without `sequence`. A lane counts only if it belongs to the created entity, which means
+    /// that its name contains the local id.
+    static func dependants(of sequence: Int64, in db: Database) throws -> [Int64] {
+        try Int64.fetchAll(
+            db,
+            sql: """
+                WITH RECURSIVE tree (seq) AS (
+                    SELECT ?1
+                    UNION
+                    SELECT later.seq FROM tree, op_dep, op AS later
+                        WHERE op_dep.needs = tree.seq AND op_dep.kind <> 'collection' AND later.seq = op_dep.seq AND \(OperationState.isOpen("later"))
+                    UNION
+                    SELECT later.seq FROM tree, op AS made, op AS later
+                        WHERE made.seq = tree.seq AND made.intent = 'create' AND made.state NOT IN ('delivered', 'inflight')
+                            AND made.local_id IS NOT NULL AND instr(made.lane, made.local_id) > 0
+                            AND later.lane = made.lane AND later.upstream = made.upstream AND later.place > made.place
+                            AND \(OperationState.isOpen("later"))
+                )
+                SELECT seq FROM tree WHERE seq <> ?1 ORDER BY seq
+                """, arguments: [sequence])
+    }
+
+    /// Returns links to those of `sequences` that still have a row.
+    static func links(_ sequences: some Sequence<Int64>, in db: Database) throws -> [OperationLink] {
+        let list = sequences.map { "\($0)" }.joined(separator: ", ")
+        return try Row.fetchAll(db, sql: "SELECT \(linkColumns) FROM op WHERE seq IN (\(list)) ORDER BY seq").map { row in
+            var columns = RowReader(row)
+            return try link(&columns)
+        }
+    }
+
+    static let linkColumns = "id, state, reason, method, origin || target"
+
+    static func link(_ columns: inout RowReader) throws -> OperationLink {
+        let id: String = try columns.next()
+        return OperationLink(
+            id: id, state: try columns.nextWord(), reason: try columns.word(), method: try columns.next(), url: try columns.next())
+    }
+}

@@ -82,4 +82,93 @@ extension DataStore {
             sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person' WHERE seq = ? AND closed IS NULL"
         ).execute(arguments: [now.milliseconds, resolution?.rawValue, sequence])
     }
+
+    // The part of an operation's row that its transitions need (docs/outbox.md#states).
+
+    /// The columns needed to move an operation; no others, because they are read for every operation sent.
+    struct Position {
+        var sequence: Int64
+        var state: OperationState
+        var place: Int64
+        var upstream: String
+        var lane: String
+        var localID: LocalID?
+    }
+
+    static func position(_ id: String, in db: Database) throws -> Position {
+        let statement = try db.cachedStatement(sql: "SELECT seq, state, place, upstream, lane, local_id FROM op WHERE id = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw DataStoreError.notFound(id: id) }
+        var columns = RowReader(row)
+        let sequence: Int64 = try columns.next()
+        return Position(
+            sequence: sequence, state: try columns.nextWord(), place: try columns.next(), upstream: try columns.next(),
+            lane: try columns.next(), localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
+    }
+
+    /// The position of an operation that was read before: only its state may have changed since.
+    static func position(of known: QueuedWrite, in db: Database) throws -> Position {
+        let statement = try db.cachedStatement(sql: "SELECT state FROM op WHERE seq = ?")
+        guard let state = try statement.first([known.sequence.databaseValue], in: db, { try $0.nextWord(OperationState.self) }) else {
+            throw DataStoreError.notFound(id: known.id)
+        }
+        return Position(
+            sequence: known.sequence, state: state, place: known.place, upstream: known.upstream, lane: known.lane, localID: known.localID)
+    }
+
+    func known(_ id: String, in db: Database) throws -> QueuedWrite {
+        guard let operation = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
+        return operation
+    }
+
+    // The state of operations after a crash, and after the clock was set back (docs/outbox.md#wire-rule, docs/storage.md#clock).
+
+    /// Marks operations in flight at a crash as uncertain: they may or may not have arrived (docs/outbox.md#wire-rule).
+    static func recover(in db: Database, now: Timestamp) throws {
+        try setBack(in: db, now: now)
+        try abandon(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE state = 'inflight' ORDER BY seq"), in: db, now: now)
+    }
+
+    /// Marks operations whose sender is gone as uncertain.
+    static func abandon(_ sequences: [Int64], in db: Database, now: Timestamp) throws {
+        for sequence in sequences {
+            try db.execute(
+                sql: "UPDATE attempt SET ended = ?, error = 'crashed', evidence = 'maybe' WHERE ended IS NULL AND seq = ?",
+                arguments: [now.milliseconds, sequence])
+            try transition(in: db, sequence: sequence, from: .inflight, to: .uncertain, reason: .crashed, now: now)
+        }
+    }
+
+    /// Gives open operations of undeclared paths that an older version has queued the names of their lanes and entities that new ones have.
+    static func renewLanes(in db: Database) throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT seq, lane, entity, method = 'POST', upstream, principal FROM op
+                WHERE \(OperationState.isOpen) AND entity_type IS NULL AND entity IS NOT NULL AND lane <> upstream
+                    AND (lane <> upstream || ' ' || entity OR instr(entity, '%') > 0)
+                """)
+        for row in rows {
+            var columns = RowReader(row)
+            let sequence: Int64 = try columns.next()
+            let renewed = Lane.renewed(
+                try columns.next(), entity: try columns.next(), isPost: try columns.next(), upstream: try columns.next(),
+                principal: try columns.principal())
+            guard let renewed else { continue }
+            try db.execute(
+                sql: "UPDATE op SET lane = ?, entity = ? WHERE seq = ?", arguments: [renewed.lane, renewed.entity, sequence])
+        }
+    }
+
+    /// Shifts due times when the clock of the last run was ahead of this one's, so that each remaining delay stays the same.
+    private static func setBack(in db: Database, now: Timestamp) throws {
+        guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }
+        let ahead = last - now.milliseconds
+        guard ahead > clockTolerance.milliseconds else { return }
+        try db.execute(
+            sql: "UPDATE op SET next_at = next_at - ?1 WHERE state IN ('pending', 'uncertain') AND next_at > ?2",
+            arguments: [ahead, now.milliseconds])
+    }
+
+    /// How far the clock may be set back without a correction.
+    private static let clockTolerance = TimeSpan.seconds(2)
 }
