@@ -210,4 +210,186 @@ extension DataStore {
         let writes = taken.count.counted("write was", "writes were")
         logger.warning("\(writes) being sent by a node that is gone; see rockpool outbox ls --state uncertain")
     }
+
+    // MARK: - Copies
+    // What a node has found out of date, told to the other nodes of its fleet (docs/fleet.md#copies).
+
+    /// The most places that a fleet keeps, and for how long: a node that was away for longer has copies of their own lifetime.
+    private static let keptPlaces = 10_000
+    private static let keptFor = TimeSpan.hours(24)
+
+    /// Tells the other nodes what is out of date. No effect without a fleet.
+    /// - Throws: `DataStoreError`; `.away` while the shared database is.
+    package func share(_ places: Set<StalePlace>) async throws {
+        guard isOfFleet else { return }
+        let now = clock()
+        try await translated {
+            try await queue.commit(isRepeatable: true, mayLinger: true) { db in
+                let statement = try db.cachedStatement(
+                    sql: "INSERT INTO fleet_stale VALUES (?, ?, ?) ON CONFLICT (kind, place) DO UPDATE SET at = excluded.at")
+                for place in places { try statement.execute(arguments: [place.kind, place.place, now.milliseconds]) }
+                try db.cachedStatement(
+                    sql: """
+                        DELETE FROM fleet_stale WHERE at < ? OR rowid IN (
+                            SELECT rowid FROM fleet_stale ORDER BY at DESC LIMIT -1 OFFSET \(Self.keptPlaces))
+                        """
+                ).execute(arguments: [(now - Self.keptFor).milliseconds])
+            }
+        }
+    }
+}
+
+/// The nodes that have to do with an operation, by name (docs/reference/admin-api.md#fleet).
+package struct FleetPlace: Hashable, Sendable {
+    /// The node that took it, or brought it into the fleet; nil if it is not known any more.
+    package var takenBy: String?
+    /// The node that has its lane: something of that is in flight there.
+    package var sentBy: String?
+}
+
+extension DataStore {
+    /// Returns the places of operations by id; none without a fleet.
+    /// - Throws: `.away`.
+    package func fleetPlaces(of operations: [QueuedWrite]) async throws -> [String: FleetPlace] {
+        guard let replica = fleetReplica else { return [:] }
+        let held = operations.filter { holder(of: $0) != nil }
+        let ids = operations.map(\.id)
+        let rows = try await queue.commit { _ in
+            try replica.log.run(
+                FleetPlace.selection,
+                [.texts(ids), .texts(operations.map(\.upstream)), .texts(operations.map { IndexedText.inColumn($0.lane) })])
+        }
+        var places = Dictionary(uniqueKeysWithValues: held.map { ($0.id, FleetPlace(takenBy: holder(of: $0))) })
+        for row in rows where row.count == 3 {
+            guard let id = row[0].text else { continue }
+            places[id] = FleetPlace(takenBy: row[1].text, sentBy: row[2].text)
+        }
+        return places
+    }
+}
+
+extension FleetPlace {
+    fileprivate static let selection = """
+        SELECT given.id, nullif(taker.name, ''), (
+            SELECT sender.name FROM rockpool.claim JOIN rockpool.node AS sender ON sender.id = claim.node
+                WHERE claim.upstream = given.upstream AND claim.lane = given.lane LIMIT 1)
+            FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, upstream, lane)
+            JOIN rockpool.item ON item.id = given.id LEFT JOIN rockpool.node AS taker ON taker.id = item.node
+        """
+}
+
+/// The facts for status, doctor and metrics.
+package struct FleetStanding: Hashable, Sendable {
+    /// The id of this node, and its name.
+    package var node = ""
+    package var name = ""
+    /// Why the shared database is away; nil while it is there.
+    package var absence: String?
+    /// True if this node takes no part any more until a person has done something.
+    package var hasEnded = false
+    /// True if an acknowledged write survives the loss of the database's host.
+    package var survivesHost = false
+    /// True if the database never waits for its disk (`fsync = off`).
+    package var isVolatile = false
+    /// The number of promotions that the database has seen.
+    package var timeline: Int64 = 0
+    /// The number of live nodes, with this one.
+    package var nodes = 0
+    /// The live nodes whose settings differ from those of this one, by name.
+    package var differences: [FleetDifference] = []
+    /// True if this node does the work that one node does for all. Not known before it has joined.
+    package var isFirst = false
+    /// The number of operations that this node keeps until the database is back.
+    package var held = 0
+    /// True if the outbox is no longer in the shared database, but in this node's own.
+    package var hasMovedHere = false
+    /// The number of changes that this node did not have yet when it looked last.
+    package var behind: Int64 = 0
+    /// How often this node had the lock of the fleet since its start, and how long it waited for it in sum, with the way to the database.
+    package var transactions = 0
+    package var lockWait = Duration.zero
+    /// How often this node was fenced since its start.
+    package var fenced = 0
+    /// Time since the last renewal of the lease; nil without a lease.
+    package var leaseAge: Duration?
+    /// Time since everything was known that other nodes had changed.
+    package var feedAge = Duration.zero
+}
+
+/// A node that has registered.
+package struct FleetNode: Hashable, Sendable {
+    /// Whether the node works.
+    package enum State: String, Sendable {
+        /// It holds its lease.
+        case live
+        /// Its lease has ended, and no other node has noticed yet.
+        case expired
+        /// It has stopped, or another node took over from it.
+        case gone
+    }
+
+    package var id: String
+    package var name: String
+    package var state: State
+    /// The number of its starts and of its returns after it was fenced.
+    package var epoch: Int64
+    /// Seconds since the last renewal of its lease, by the database's clock.
+    package var age: Double
+    /// The number of changes that it had not read at its last renewal.
+    package var lag: Int64
+    /// The number of writes that it kept for later at its last renewal.
+    package var held: Int64
+    /// The number of writes that it has in flight.
+    package var inFlight: Int64
+
+    static let selection = """
+        SELECT id, name, CASE WHEN fenced THEN 'gone' WHEN expires < clock_timestamp() THEN 'expired' ELSE 'live' END, epoch::text,
+            extract(epoch FROM clock_timestamp() - expires + interval '15 s')::text,
+            greatest(0, (SELECT coalesce(max(n), 0) FROM rockpool.item) - position)::text, held::text,
+            (SELECT count(*) FROM rockpool.claim WHERE claim.node = node.id)::text
+            FROM rockpool.node WHERE name <> '' ORDER BY name, id
+        """
+
+    /// Takes a node off the list; nothing is kept for it to read. Its epoch stays, so that none is given twice. A start names it again.
+    static let forgetting = "UPDATE rockpool.node SET name = '', position = \(Int64.max), held = 0 WHERE id = $1 AND fenced"
+
+    /// - Returns: nil for a row of another form.
+    init?(_ row: [[UInt8]?]) {
+        guard row.count == 8, let id = row[0].text, let name = row[1].text, let state = row[2].text.flatMap(State.init),
+            let epoch = row[3].number, let age = row[4].text.flatMap(Double.init), let lag = row[5].number, let held = row[6].number,
+            let inFlight = row[7].number
+        else { return nil }
+        (self.id, self.name, self.state, self.epoch) = (id, name, state, epoch)
+        (self.age, self.lag, self.held, self.inFlight) = (age, lag, held, inFlight)
+    }
+}
+
+/// The rows that a transaction of this node has taken over from others, and those that got other numbers (docs/fleet.md#reads).
+package struct ForeignChanges: Sendable {
+    /// The sequences of operations with a new state.
+    var operations: Set<Int64> = []
+    /// Those operations, as they are after the transaction.
+    package var writes: [QueuedWrite] = []
+    /// Operations that were open and are deleted.
+    package var gone: [QueuedWrite] = []
+    /// Operations that have another number now, as they were before, without bodies.
+    package var renumbered: [QueuedWrite] = []
+    /// Local ids that are new, or newly mapped.
+    var localIDs: Set<String> = []
+    /// True if credentials were proved.
+    package var hasProofs = false
+    /// True if an upstream has accepted a credential for the first time.
+    var hasTakers = false
+
+    /// What other nodes have found out of date.
+    package var stale: Set<StalePlace> = []
+
+    package var isEmpty: Bool {
+        operations.isEmpty && gone.isEmpty && renumbered.isEmpty && localIDs.isEmpty && !hasProofs && !hasTakers && stale.isEmpty
+    }
+
+    /// Reads the operations.
+    mutating func read(in db: Database) {
+        writes = operations.sorted().compactMap { try? DataStore.fetch(in: db, where: "seq = ?", [$0]) }
+    }
 }
