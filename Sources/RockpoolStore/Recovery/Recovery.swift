@@ -209,3 +209,145 @@ extension DataStore {
         }
     }
 }
+
+// MARK: - Blobs
+
+// Recovery of the blobs: copied when their content matches their name, with new reference counts.
+extension Recovery {
+    /// Rebuilds the table of blobs from the files and the operations that reference them; the old table is not read.
+    mutating func takeBlobs(_ sink: StoreDatabase) throws {
+        let named = try sink.pool.read { db in
+            let owners = try LiveWriteRow.bodyOwners(in: db)
+            let sql = "SELECT blob_sha, group_concat(id), count(*), max(body_len) FROM \(owners) GROUP BY blob_sha"
+            return try Row.fetchAll(db, sql: sql).map { row in
+                var columns = RowReader(row)
+                let hash = Array(try columns.next(Data.self))
+                let ids: String = try columns.next()
+                return (
+                    hash, ids.split(separator: ",").map(String.init), references: try columns.next(Int.self), try columns.next(Int64.self)
+                )
+            }
+        }
+        for (hash, ids, references, length) in named {
+            let name = Digest.hex(hash)
+            guard copy(name, to: "blobs", length: length) else {
+                report.lostBlobs.append(.init(sha256: name, operations: ids))
+                continue
+            }
+            report.blobs += 1
+            try sink.pool.write {
+                try $0.execute(
+                    sql: "INSERT INTO blob (sha, length, refs) VALUES (?, ?, ?)", arguments: [hash.data, length, references])
+            }
+        }
+        try keepRest(Set(named.map { Digest.hex($0.0) }))
+        try Paths.synchronizeDirectory("\(target)/blobs")
+    }
+
+    /// Keeps unreferenced blobs when operations were lost: such a blob may belong to one of them.
+    private mutating func keepRest(_ named: Set<String>) throws {
+        guard report.tables.contains(where: { $0.name == "op" && !($0.isWhole && $0.unplaced == 0) }) else { return }
+        for name in Paths.names(in: "\(directory)/blobs").sorted() where Digest.bytes(name) != nil && !named.contains(name) {
+            try Paths.makeDirectory("\(target)/unplaced-blobs")
+            if copy(name, to: "unplaced-blobs", length: nil) { report.unplacedBlobs += 1 }
+        }
+    }
+
+    /// - Returns: true if the file existed and its content matches its name. Any other copy is removed.
+    private func copy(_ name: String, to folder: String, length: Int64?) -> Bool {
+        let (source, copy) = ("\(directory)/blobs/\(name)", "\(target)/\(folder)/\(name)")
+        guard let status = FileStatus.of(source), status.isFile, length.map({ SealedChunks.isSize(status.size, of: $0) }) ?? true else {
+            return false
+        }
+        do {
+            let file = try Descriptor.create(copy)
+            var offset: Int64 = 0
+            while true {
+                let bytes = try FileBytes.read(source, from: offset, upTo: .mib(1))
+                if bytes.isEmpty { break }
+                try file.write(all: bytes)
+                offset += Int64(bytes.count)
+            }
+            try file.synchronize()
+            let isSealed = try BodySeal.isSealed(FileBytes.read(copy, from: 0, upTo: BodySeal.magic.count))
+            if isSealed, seal.isName(Digest.bytes(name) ?? [], of: try SealedFile(copy, seal).digest()) { return true }
+            if try Digest.hex(Digest.ofFile(copy)) == name { return true }
+        } catch {}
+        Paths.remove(copy)
+        return false
+    }
+}
+
+/// The reason why a recovery was refused. The damaged directory is unchanged; at most an empty target directory was created.
+package enum RecoveryRefusal: Error, Hashable, CustomStringConvertible {
+    case noDatabase(String)
+    case notEmpty(String)
+    case within(String)
+    case noRoom(needed: Int64, free: Int64)
+    /// SQLite finds no schema in the file.
+    case unreadable(String, detail: String)
+    case newerSchema(found: Int, known: Int)
+
+    package var description: String {
+        switch self {
+        case .noDatabase(let path): "\(path) is missing or empty: there is nothing to recover; restore it from a backup"
+        case .notEmpty(let path): "\(path) is not empty; name a new or an empty directory"
+        case .within(let path): "\(path) lies in the damaged directory, and nothing is written there; name one elsewhere"
+        case .noRoom(let needed, let free): "a recovery takes up to \(needed) bytes, and \(free) are free; name a directory on another disk"
+        case .unreadable(let path, let detail):
+            "SQLite finds no schema in \(path) (\(detail)): its first pages are lost; take data.sqlite from a backup"
+        case .newerSchema(let found, let known):
+            "the database has schema \(found), this Rockpool knows up to \(known); recover it with the newer version"
+        }
+    }
+}
+
+/// The report of `rockpool doctor --recover`.
+package struct RecoveryReport: Hashable, Sendable, Codable {
+    package struct Table: Hashable, Sendable, Codable {
+        package var name: String
+        /// Rows in the new database.
+        package var rows = 0
+        /// Rows that were read but could not be inserted; they are in the file `unplaced`.
+        package var unplaced = 0
+        /// True if every page of the table could be read.
+        package var isWhole = true
+        /// The first ranges of keys under which rows may be missing; none where keys are not integers.
+        package var unreadable: [String] = []
+    }
+
+    /// A body of an operation with a missing or damaged file.
+    package struct LostBlob: Hashable, Sendable, Codable {
+        package var sha256: String
+        /// Public ids of the operations that reference the blob. They are kept and cannot be sent.
+        package var operations: [String]
+    }
+
+    /// The damaged directory; not a byte of it was changed.
+    package var from: String
+    /// The new directory.
+    package var into: String
+    package var seconds: Double = 0
+    package var tables: [Table] = []
+    /// Operations in the new database, by state.
+    package var operations: [String: Int] = [:]
+    package var blobs = 0
+    package var lostBlobs: [LostBlob] = []
+    /// Blobs that no recovered operation references, kept in `unplaced-blobs`.
+    package var unplacedBlobs = 0
+    /// Names of other copied files.
+    package var copied: [String] = []
+    /// Path of the file of rows that could not be inserted, one JSON object per line; nil when there are none.
+    package var unplaced: String?
+    /// Messages for people about failed steps.
+    package var errors: [String] = []
+    /// Messages for people about repairs.
+    package var notes: [String] = []
+    /// Messages for people about the next steps.
+    package var next: [String] = []
+
+    /// True if nothing is known to be missing.
+    package var isWhole: Bool {
+        tables.allSatisfy { $0.isWhole && $0.unplaced == 0 } && lostBlobs.isEmpty && unplacedBlobs == 0 && errors.isEmpty
+    }
+}
