@@ -44,7 +44,7 @@ struct LibPQ: Sendable {
     }
 }
 
-// MARK: connections
+// MARK: - Connections
 
 extension LibPQ {
     /// Connects; blocks for at most the `connect_timeout` among the words. The result must be finished, whatever its status.
@@ -75,11 +75,9 @@ extension LibPQ {
         let set = unsafe function(.setNoticeReceiver, as: (@convention(c) (Address, Receiver?, UnsafeMutableRawPointer?) -> UInt).self)
         _ = unsafe set(connection, receiver, context)
     }
-}
 
-// MARK: commands
+    // MARK: - Commands
 
-extension LibPQ {
     /// Begins one or more statements without parameters.
     func send(_ sql: String, on connection: Address) -> Bool {
         unsafe function(.sendQuery, as: (@convention(c) (Address, Text?) -> CInt).self)(connection, sql) == 1
@@ -124,11 +122,9 @@ extension LibPQ {
         function(.freeMemory, as: (@convention(c) (Address) -> Void).self)(notice)
         return true
     }
-}
 
-// MARK: results
+    // MARK: - Results
 
-extension LibPQ {
     /// The kinds of `ExecStatusType` that occur here.
     enum Status: CInt { case empty = 0, command = 1, rows = 2 }
 
