@@ -208,15 +208,7 @@ extension CacheStore {
         let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO entry_group (entry, origin, name) VALUES (?, ?, ?)")
         for group in groups.prefix(Self.groupLimit) { try statement.execute(arguments: [entry, origin, group]) }
     }
-}
 
-/// Thrown for a response that is not stored, because it was requested before an own write whose result is stored.
-package struct OlderThanOwnWrite: Error {}
-
-/// Thrown for a response that is not stored, because the copies of its identity were removed after it was requested.
-struct IdentityForgotten: Error {}
-
-extension CacheStore {
     /// Marks every entry of these absolute URLs, and of the same paths with a query, as older than a write. In the writer's own partitions
     /// they count as copies without its effect until another copy replaces them; in other partitions they must be revalidated. Responses
     /// to requests that were sent before count likewise.
@@ -329,6 +321,12 @@ extension CacheStore {
         }
     }
 }
+
+/// Thrown for a response that is not stored, because it was requested before an own write whose result is stored.
+package struct OlderThanOwnWrite: Error {}
+
+/// Thrown for a response that is not stored, because the copies of its identity were removed after it was requested.
+struct IdentityForgotten: Error {}
 
 // MARK: - Recent invalidations
 

@@ -75,44 +75,10 @@ extension CacheStore {
             bodies.suspect(Array(try columns.next(Data.self)), counted: try columns.next())
         }
     }
-}
 
-extension CacheFilter {
-    /// SQL conditions that form the filter as a union; each finds its rows by an index.
-    fileprivate var conditions: [(String, StatementArguments)] {
-        switch self {
-        case .urls(let urls): urls.map { ("url = ?", [$0]) }
-        case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
-        case .category(let name): [("category = ?", [name])]
-        case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
-        case .group(let name, origin: let origin?):
-            [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
-        case .matching(let selection): selection.conditions
-        case .upstream(let origin): [("origin = ?", [origin.url])]
-        case .identity(let name, origin: nil): [("identity = ? AND identity <> ''", [name])]
-        case .identity(let name, origin: let origin?): [("identity = ? AND identity <> '' AND origin = ?", [name, origin.url])]
-        case .all: [("id > 0", [])]
-        }
-    }
-}
+    // The copies of each identity: their number and size, their removal (docs/outbox.md#forgotten), and their way to another name of it
+    // (docs/caching.md#partitions *Identity*).
 
-// The copies of each identity: their number and size, their removal (docs/outbox.md#forgotten), and their way to another name of it
-// (docs/caching.md#partitions *Identity*).
-
-/// The copies of one partition from one origin.
-package struct IdentityCopies: Hashable, Sendable {
-    /// The name of the partition.
-    package var identity: String
-    /// The origin as a URL.
-    package var origin: String
-    package var entries: Int
-    /// The sum of their sizes.
-    package var bytes: Int64
-    /// When one of them was last used.
-    package var usedAt: Timestamp
-}
-
-extension CacheStore {
     /// Returns the copies of every partition except the shared one.
     /// - Throws: `DatabaseError`, `UnreadableRow`.
     package func copiesByIdentity() async throws -> [IdentityCopies] {
@@ -180,4 +146,36 @@ extension CacheStore {
         if keys.note(hash, url: key.url).isDue { readKeysInBackground() }
         return [text, key.text]
     }
+}
+
+extension CacheFilter {
+    /// SQL conditions that form the filter as a union; each finds its rows by an index.
+    fileprivate var conditions: [(String, StatementArguments)] {
+        switch self {
+        case .urls(let urls): urls.map { ("url = ?", [$0]) }
+        case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
+        case .category(let name): [("category = ?", [name])]
+        case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
+        case .group(let name, origin: let origin?):
+            [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
+        case .matching(let selection): selection.conditions
+        case .upstream(let origin): [("origin = ?", [origin.url])]
+        case .identity(let name, origin: nil): [("identity = ? AND identity <> ''", [name])]
+        case .identity(let name, origin: let origin?): [("identity = ? AND identity <> '' AND origin = ?", [name, origin.url])]
+        case .all: [("id > 0", [])]
+        }
+    }
+}
+
+/// The copies of one partition from one origin.
+package struct IdentityCopies: Hashable, Sendable {
+    /// The name of the partition.
+    package var identity: String
+    /// The origin as a URL.
+    package var origin: String
+    package var entries: Int
+    /// The sum of their sizes.
+    package var bytes: Int64
+    /// When one of them was last used.
+    package var usedAt: Timestamp
 }

@@ -75,82 +75,10 @@ extension CacheStore {
     private static func pinnedBytes(in db: Database) throws -> Int64 {
         try Int64.fetchOne(try db.cachedStatement(sql: "SELECT coalesce(sum(pinned_bytes), 0) FROM usage")) ?? 0
     }
-}
 
-/// The space used by the cache, by kind (docs/reference/admin-api.md#storage, `/v1/storage`).
-package struct CacheUsage: Sendable {
-    package var entries: Int
-    package var byCategory: [String: CategoryUsage]
-    /// Everything under the directory, as `du` counts it.
-    package var usedBytes: Int64
-    /// Bytes reserved for writers.
-    package var reservedBytes: Int64
-    /// Bytes that the log may still grow by; they count against the limit too.
-    package var unusedLogBytes: Int64
-    /// The configured limit, or less when the disk has less space.
-    package var limitBytes: Int64
-    /// The bound that determines `limitBytes`.
-    package var limitReason: DiskBound.Reason
-    package var databaseBytes: Int64
-    package var logBytes: Int64
-    /// Bytes of the files in `bodies/`.
-    package var bodyBytes: Int64
-    /// Bytes of free pages; compaction returns them to the file system.
-    package var reclaimableBytes: Int64
-    package var pinnedBytes: Int64
-    package var memoryBytes: Int64
-    /// Entries evicted since the start.
-    package var evictions: Int
-    /// Bodies that failed their checksum since the start.
-    package var badBodies: Int
-    /// Free bytes of the file system, as available to this process.
-    package var freeDiskBytes: Int64
-    /// The part of them that is left free (`storage.min_free`).
-    package var minFreeBytes: Int64
-    /// Bytes that the ledger counted for bodies beyond their allocated size at the last audit (negative: fewer). Any value but 0 is a bug.
-    package var driftBytes: Int64
-    /// The time of the last comparison of the ledger with the disk; nil when there was none since the start.
-    package var auditedAt: Timestamp?
-}
+    // MARK: - Events
+    // The last event of each URL, recorded when an entry is stored or removed (docs/reference/admin-api.md#explain *explain*).
 
-/// Entries and bytes of one category.
-package struct CategoryUsage: Hashable, Sendable, Codable {
-    package var entries: Int
-    package var bytes: Int64
-    /// The pinned part of `entries`.
-    package var pinnedEntries = 0
-    /// The pinned part of `bytes`.
-    package var pinnedBytes: Int64 = 0
-}
-
-// Reads the sums that triggers keep per category (docs/storage.md#ledger), so that no rows are counted.
-extension CategoryUsage {
-    /// Returns the usage of every category that has entries, by name.
-    static func byName(in db: Database) throws -> [String: CategoryUsage] {
-        let statement = try db.cachedStatement(
-            sql: "SELECT category, entries, bytes, pinned_entries, pinned_bytes FROM usage WHERE entries > 0")
-        return try Row.fetchAll(statement).reduce(into: [:]) { usage, row in
-            var columns = RowReader(row)
-            usage[try columns.next(String.self)] = CategoryUsage(
-                entries: try columns.next(), bytes: try columns.next(), pinnedEntries: try columns.next(),
-                pinnedBytes: try columns.next())
-        }
-    }
-}
-
-/// The result of one audit of `bodies/` (docs/storage.md#scrub).
-package struct LedgerAudit: Hashable, Sendable {
-    package var at: Timestamp
-    /// Allocated bytes on the disk, without foreign files.
-    package var diskBytes: Int64
-    /// Bytes that the ledger counted beyond that; negative: fewer.
-    package var driftBytes: Int64
-}
-
-// MARK: - Events
-
-// The last event of each URL, recorded when an entry is stored or removed (docs/reference/admin-api.md#explain *explain*).
-extension CacheStore {
     /// Records that a response to `url` was stored, or why it was not.
     package func note(_ event: KeyEvents.Event, of url: String) {
         let now = clock()
@@ -228,6 +156,76 @@ extension CacheStore {
             noteEviction(of: rows)
         }
     }
+}
+
+/// The space used by the cache, by kind (docs/reference/admin-api.md#storage, `/v1/storage`).
+package struct CacheUsage: Sendable {
+    package var entries: Int
+    package var byCategory: [String: CategoryUsage]
+    /// Everything under the directory, as `du` counts it.
+    package var usedBytes: Int64
+    /// Bytes reserved for writers.
+    package var reservedBytes: Int64
+    /// Bytes that the log may still grow by; they count against the limit too.
+    package var unusedLogBytes: Int64
+    /// The configured limit, or less when the disk has less space.
+    package var limitBytes: Int64
+    /// The bound that determines `limitBytes`.
+    package var limitReason: DiskBound.Reason
+    package var databaseBytes: Int64
+    package var logBytes: Int64
+    /// Bytes of the files in `bodies/`.
+    package var bodyBytes: Int64
+    /// Bytes of free pages; compaction returns them to the file system.
+    package var reclaimableBytes: Int64
+    package var pinnedBytes: Int64
+    package var memoryBytes: Int64
+    /// Entries evicted since the start.
+    package var evictions: Int
+    /// Bodies that failed their checksum since the start.
+    package var badBodies: Int
+    /// Free bytes of the file system, as available to this process.
+    package var freeDiskBytes: Int64
+    /// The part of them that is left free (`storage.min_free`).
+    package var minFreeBytes: Int64
+    /// Bytes that the ledger counted for bodies beyond their allocated size at the last audit (negative: fewer). Any value but 0 is a bug.
+    package var driftBytes: Int64
+    /// The time of the last comparison of the ledger with the disk; nil when there was none since the start.
+    package var auditedAt: Timestamp?
+}
+
+/// Entries and bytes of one category.
+package struct CategoryUsage: Hashable, Sendable, Codable {
+    package var entries: Int
+    package var bytes: Int64
+    /// The pinned part of `entries`.
+    package var pinnedEntries = 0
+    /// The pinned part of `bytes`.
+    package var pinnedBytes: Int64 = 0
+}
+
+// Reads the sums that triggers keep per category (docs/storage.md#ledger), so that no rows are counted.
+extension CategoryUsage {
+    /// Returns the usage of every category that has entries, by name.
+    static func byName(in db: Database) throws -> [String: CategoryUsage] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT category, entries, bytes, pinned_entries, pinned_bytes FROM usage WHERE entries > 0")
+        return try Row.fetchAll(statement).reduce(into: [:]) { usage, row in
+            var columns = RowReader(row)
+            usage[try columns.next(String.self)] = CategoryUsage(
+                entries: try columns.next(), bytes: try columns.next(), pinnedEntries: try columns.next(),
+                pinnedBytes: try columns.next())
+        }
+    }
+}
+
+/// The result of one audit of `bodies/` (docs/storage.md#scrub).
+package struct LedgerAudit: Hashable, Sendable {
+    package var at: Timestamp
+    /// Allocated bytes on the disk, without foreign files.
+    package var diskBytes: Int64
+    /// Bytes that the ledger counted beyond that; negative: fewer.
+    package var driftBytes: Int64
 }
 
 /// Sums of stored entries by origin, and the order in which an origin's entries leave. Without a quota there is neither, and no cost.

@@ -74,28 +74,10 @@ extension DataStore {
         HKDF<SHA256>.deriveKey(
             inputKeyMaterial: SymmetricKey(data: installKey), info: Data("rockpool credential 1".utf8), outputByteCount: 32)
     }
-}
 
-/// A stored credential.
-package struct SealedCredential: Hashable, Sendable {
-    package var principal: String
-    /// Name of the declared upstream.
-    package var upstream: String
-    /// The header fields that carry it.
-    package var secrets: HTTPFields
-    /// The last time it was known to be accepted.
-    package var at: Timestamp
+    // The effect of accepted credentials on open operations: the share on which they count (docs/reference/behaviour.md#shares *queue
+    // shares*).
 
-    package init(principal: String, upstream: String, secrets: HTTPFields, at: Timestamp) {
-        self.principal = principal
-        self.upstream = upstream
-        self.secrets = secrets
-        self.at = at
-    }
-}
-
-// The effect of accepted credentials on open operations: the share on which they count (docs/reference/behaviour.md#shares *queue shares*).
-extension DataStore {
     /// Prefix of the rows of `total` that record when an upstream first accepted a credential.
     private static let mark = "credentials at "
 
@@ -138,6 +120,24 @@ extension DataStore {
         try await translated {
             try await queue.commit { try $0.execute(sql: "DELETE FROM unproved WHERE principal = ?", arguments: [principal]) }
         }
+    }
+}
+
+/// A stored credential.
+package struct SealedCredential: Hashable, Sendable {
+    package var principal: String
+    /// Name of the declared upstream.
+    package var upstream: String
+    /// The header fields that carry it.
+    package var secrets: HTTPFields
+    /// The last time it was known to be accepted.
+    package var at: Timestamp
+
+    package init(principal: String, upstream: String, secrets: HTTPFields, at: Timestamp) {
+        self.principal = principal
+        self.upstream = upstream
+        self.secrets = secrets
+        self.at = at
     }
 }
 

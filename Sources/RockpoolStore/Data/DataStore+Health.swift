@@ -87,6 +87,23 @@ extension DataStore {
             return try await translated { throw error }
         }
     }
+
+    /// Returns the usage. Callable on any thread: the database is not read.
+    package func usage() -> DataUsage {
+        let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
+        let parts = footprint.parts
+        return DataUsage(
+            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
+            databaseBytes: parts.database,
+            blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
+            freeDiskBytes: FreeSpace.bytes(at: directory))
+    }
+
+    /// Returns what the open operations of an upstream count, in bytes, from the sums that its limit is checked against.
+    /// - Throws: `DatabaseError`.
+    package func openBytes(of upstream: String) async throws -> Int64 {
+        try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) }
+    }
 }
 
 /// The sums of the ledger, in allocated bytes (docs/reference/admin-api.md#storage, `/v1/storage`).
@@ -104,25 +121,6 @@ package struct DataUsage: Hashable, Sendable {
     /// Bytes of free pages; compaction returns them to the file system.
     package var reclaimableBytes: Int64
     package var freeDiskBytes: Int64
-}
-
-extension DataStore {
-    /// Returns the usage. Callable on any thread: the database is not read.
-    package func usage() -> DataUsage {
-        let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
-        let parts = footprint.parts
-        return DataUsage(
-            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
-            databaseBytes: parts.database,
-            blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
-            freeDiskBytes: FreeSpace.bytes(at: directory))
-    }
-
-    /// Returns what the open operations of an upstream count, in bytes, from the sums that its limit is checked against.
-    /// - Throws: `DatabaseError`.
-    package func openBytes(of upstream: String) async throws -> Int64 {
-        try await queue.outside { try ShareSums.bytes(of: upstream, in: $0) }
-    }
 }
 
 /// The preallocated file `reserve`, released when the disk is full, so that outcomes can still be recorded (docs/storage.md#durability). It

@@ -139,20 +139,10 @@ extension DataStore {
             db, sql: "SELECT count(*) FROM op WHERE principal <> '' AND accepted_at < ? AND \(OperationState.isOpen)",
             arguments: [moment]) ?? 0
     }
-}
 
-// MARK: - Forgetting
-// What the outbox database holds of an identity besides its writes, and its removal (docs/outbox.md#forgotten).
+    // MARK: - Forgetting
+    // What the outbox database holds of an identity besides its writes, and its removal (docs/outbox.md#forgotten).
 
-/// The writes of one principal at one upstream that have not ended.
-package struct WaitingWrites: Hashable, Sendable {
-    package var principal: String
-    /// Name of the upstream.
-    package var upstream: String
-    package var count: Int
-}
-
-extension DataStore {
     /// Returns the number of waiting writes of each principal, at each upstream.
     /// - Throws: `.corrupt`, `DatabaseError`.
     package func waitingWrites() async throws -> [WaitingWrites] {
@@ -221,4 +211,12 @@ extension DataStore {
             }
         }
     }
+}
+
+/// The writes of one principal at one upstream that have not ended.
+package struct WaitingWrites: Hashable, Sendable {
+    package var principal: String
+    /// Name of the upstream.
+    package var upstream: String
+    package var count: Int
 }

@@ -159,36 +159,10 @@ extension DataStore {
                     WHERE op_dep.seq = front.seq AND op_dep.kind NOT IN ('group', 'collection') AND \(OperationState.isOpen("needed")))),
             EXISTS (SELECT 1 FROM op WHERE upstream = ?1 AND state = 'conflicted')
         """
-}
 
-/// The progress of one identity's pull of one resource.
-package struct PulledScope: Hashable, Sendable {
-    /// `upstream|collection|identity`.
-    package var name: String
-    /// Where the next pull continues; nil lists everything.
-    package var cursor: DeltaCursor?
-    /// The time of the last complete pull.
-    package var syncedAt: Timestamp?
-    /// The time of the last full listing.
-    package var fullAt: Timestamp?
-    /// Number of entities at the upstream, if known.
-    package var serverCount: Int?
+    // MARK: - What traffic has shown
+    // What upstreams' traffic has shown of their resources, kept over restarts (docs/outbox.md#learning).
 
-    package init(
-        name: String, cursor: DeltaCursor? = nil, syncedAt: Timestamp? = nil, fullAt: Timestamp? = nil, serverCount: Int? = nil
-    ) {
-        self.name = name
-        self.cursor = cursor
-        self.syncedAt = syncedAt
-        self.fullAt = fullAt
-        self.serverCount = serverCount
-    }
-}
-
-// MARK: - What traffic has shown
-
-// What upstreams' traffic has shown of their resources, kept over restarts (docs/outbox.md#learning).
-extension DataStore {
     /// The beginning of the names under which `cursor` holds it: `shapes:UPSTREAM`. No scope of a pull begins like it: a name of an upstream
     /// holds no colon.
     private static let shapes = "shapes:"
@@ -256,5 +230,29 @@ extension DataStore {
                 }
             }
         }
+    }
+}
+
+/// The progress of one identity's pull of one resource.
+package struct PulledScope: Hashable, Sendable {
+    /// `upstream|collection|identity`.
+    package var name: String
+    /// Where the next pull continues; nil lists everything.
+    package var cursor: DeltaCursor?
+    /// The time of the last complete pull.
+    package var syncedAt: Timestamp?
+    /// The time of the last full listing.
+    package var fullAt: Timestamp?
+    /// Number of entities at the upstream, if known.
+    package var serverCount: Int?
+
+    package init(
+        name: String, cursor: DeltaCursor? = nil, syncedAt: Timestamp? = nil, fullAt: Timestamp? = nil, serverCount: Int? = nil
+    ) {
+        self.name = name
+        self.cursor = cursor
+        self.syncedAt = syncedAt
+        self.fullAt = fullAt
+        self.serverCount = serverCount
     }
 }

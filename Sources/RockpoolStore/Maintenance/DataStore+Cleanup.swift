@@ -108,6 +108,45 @@ extension DataStore {
             }
         }
     }
+
+    // MARK: - Dry runs
+    // Dry runs over the stores of a stopped server, opened so that not a byte on the disk changes (docs/storage.md#cleanup).
+
+    /// Calls `body` while the store's lock is held, so that no server can open the store; nothing is written to the lock file.
+    /// - Throws: `.locked`; the errors of `body`.
+    package static func whileStopped<T>(_ directory: String, _ body: () async throws -> T) async throws -> T {
+        let lock = try StoreLock.toLook(directory)
+        defer { lock?.release() }
+        return try await body()
+    }
+
+    /// Returns the report that `cleanup` would produce; for a stopped server. Changes nothing.
+    package static func lookWhileStopped(
+        _ directory: String, settings: StorageSettings, options: CleanupOptions, cleanup: CleanupSettings, now: Timestamp
+    ) async -> CleanupReport {
+        var options = options
+        options.dryRun = true
+        let run = CleanupRun(options, startedAt: now)
+        let lanes = FileLanes(label: "rockpool.look")
+        await run.attempt(.data) {
+            let size = try await DirectorySize.allocated(directory, on: lanes)
+            run.note { ($0.files.dataBefore, $0.files.dataAfter) = (size, size) }
+            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
+                guard let database else { return }
+                let look = OutboxLook(reader: database, directory: directory, lanes: lanes)
+                await run.attempt(.operations) { try await look.count(Retention(cleanup), now: now, run: run) }
+                await run.attempt(.blobs) {
+                    let count = try await look.orphans { ([], []) }.count
+                    run.note { $0.orphans += count }
+                }
+                let limit = max(settings.dataLimit, minimumLimit).bytes
+                try await Compaction.look(database, at: directory, spare: limit - size, cleanup, run: run)
+            }
+            let after = run.foreseen(size, database: "\(directory)/data.sqlite")
+            run.note { $0.files.dataAfter = after }
+        }
+        return run.report
+    }
 }
 
 /// Finds the removable data of a data store, running or stopped; changes nothing.
@@ -161,9 +200,6 @@ struct OutboxLook: Sendable {
     }
 }
 
-// MARK: - Dry runs
-
-// Dry runs over the stores of a stopped server, opened so that not a byte on the disk changes (docs/storage.md#cleanup).
 extension CacheStore {
     /// Returns the report that `cleanup` would produce, by the same walk; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
@@ -191,44 +227,6 @@ extension CacheStore {
             }
             let after = run.foreseen(size, database: "\(directory)/cache.sqlite")
             run.note { $0.files.cacheAfter = after }
-        }
-        return run.report
-    }
-}
-
-extension DataStore {
-    /// Calls `body` while the store's lock is held, so that no server can open the store; nothing is written to the lock file.
-    /// - Throws: `.locked`; the errors of `body`.
-    package static func whileStopped<T>(_ directory: String, _ body: () async throws -> T) async throws -> T {
-        let lock = try StoreLock.toLook(directory)
-        defer { lock?.release() }
-        return try await body()
-    }
-
-    /// Returns the report that `cleanup` would produce; for a stopped server. Changes nothing.
-    package static func lookWhileStopped(
-        _ directory: String, settings: StorageSettings, options: CleanupOptions, cleanup: CleanupSettings, now: Timestamp
-    ) async -> CleanupReport {
-        var options = options
-        options.dryRun = true
-        let run = CleanupRun(options, startedAt: now)
-        let lanes = FileLanes(label: "rockpool.look")
-        await run.attempt(.data) {
-            let size = try await DirectorySize.allocated(directory, on: lanes)
-            run.note { ($0.files.dataBefore, $0.files.dataAfter) = (size, size) }
-            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
-                guard let database else { return }
-                let look = OutboxLook(reader: database, directory: directory, lanes: lanes)
-                await run.attempt(.operations) { try await look.count(Retention(cleanup), now: now, run: run) }
-                await run.attempt(.blobs) {
-                    let count = try await look.orphans { ([], []) }.count
-                    run.note { $0.orphans += count }
-                }
-                let limit = max(settings.dataLimit, minimumLimit).bytes
-                try await Compaction.look(database, at: directory, spare: limit - size, cleanup, run: run)
-            }
-            let after = run.foreseen(size, database: "\(directory)/data.sqlite")
-            run.note { $0.files.dataAfter = after }
         }
         return run.report
     }

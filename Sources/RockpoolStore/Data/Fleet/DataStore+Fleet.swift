@@ -237,17 +237,7 @@ extension DataStore {
             }
         }
     }
-}
 
-/// The nodes that have to do with an operation, by name (docs/reference/admin-api.md#fleet).
-package struct FleetPlace: Hashable, Sendable {
-    /// The node that took it, or brought it into the fleet; nil if it is not known any more.
-    package var takenBy: String?
-    /// The node that has its lane: something of that is in flight there.
-    package var sentBy: String?
-}
-
-extension DataStore {
     /// Returns the places of operations by id; none without a fleet.
     /// - Throws: `.away`.
     package func fleetPlaces(of operations: [QueuedWrite]) async throws -> [String: FleetPlace] {
@@ -266,6 +256,14 @@ extension DataStore {
         }
         return places
     }
+}
+
+/// The nodes that have to do with an operation, by name (docs/reference/admin-api.md#fleet).
+package struct FleetPlace: Hashable, Sendable {
+    /// The node that took it, or brought it into the fleet; nil if it is not known any more.
+    package var takenBy: String?
+    /// The node that has its lane: something of that is in flight there.
+    package var sentBy: String?
 }
 
 extension FleetPlace {

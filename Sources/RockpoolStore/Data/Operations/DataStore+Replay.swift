@@ -248,41 +248,10 @@ extension DataStore {
                 result.map { Array($0.body.prefix(inlineLimit)).data }.databaseValue,
             ], now: now)
     }
-}
 
-// MARK: - Rows that are known without a read
+    // MARK: - Bases
+    // The bases of the writes behind an action (docs/outbox.md#base).
 
-extension QueuedWrite {
-    /// What `DataStore.leased` makes of the row of a pending operation.
-    fileprivate mutating func lease(at now: Moment) {
-        (state, reason, endedAt, ended, probes) = (.inflight, nil, nil, nil, 0)
-        (firstSentAt, begun) = (firstSentAt ?? now.at, begun ?? now.tick)
-    }
-
-    /// The row of this leased operation after the transition to `delivered`; nil for any other outcome, and where rows of other tables have a
-    /// part in it.
-    fileprivate func delivered(
-        by disposition: Disposition, _ result: OperationResult?, _ attempt: AttemptRecord, at now: Moment
-    ) -> QueuedWrite? {
-        guard disposition.state == .delivered, let result, result.head.status < 500, attempt.sent == .yes, baseSequence == nil else {
-            return nil
-        }
-        var operation = self
-        (operation.state, operation.reason, operation.lastError) = (.delivered, disposition.reason, nil)
-        (operation.endedAt, operation.ended) = (now.at, now.tick)
-        operation.probes = 0
-        operation.nextAttemptAt = disposition.nextAttemptAt ?? nextAttemptAt
-        if disposition.countsAsAnswered { operation.answeredAttempts += 1 } else { operation.networkAttempts += 1 }
-        operation.result = OperationResult(head: result.head, body: Array(result.body.prefix(DataStore.inlineLimit)))
-        if localID != nil, let mapping = disposition.mapping { operation.serverID = mapping.id.text }
-        return operation
-    }
-}
-
-// MARK: - Bases
-
-// The bases of the writes behind an action (docs/outbox.md#base).
-extension DataStore {
     /// Returns the open later writes of the same principal to the same entity that have a base of their own, with the strong ETag of the
     /// version they build on: that of the copy their client saw, or of the answer to an earlier write; nil where none is known.
     package func laterBases(after operation: QueuedWrite) async throws -> [(sequence: Int64, etag: String?)] {
@@ -356,5 +325,34 @@ extension DataStore {
                 for sequence in sequences { try statement.execute(arguments: [EntityTag.condition(in: state.etag), name, sequence]) }
             }
         }
+    }
+}
+
+// MARK: - Rows that are known without a read
+
+extension QueuedWrite {
+    /// What `DataStore.leased` makes of the row of a pending operation.
+    fileprivate mutating func lease(at now: Moment) {
+        (state, reason, endedAt, ended, probes) = (.inflight, nil, nil, nil, 0)
+        (firstSentAt, begun) = (firstSentAt ?? now.at, begun ?? now.tick)
+    }
+
+    /// The row of this leased operation after the transition to `delivered`; nil for any other outcome, and where rows of other tables have a
+    /// part in it.
+    fileprivate func delivered(
+        by disposition: Disposition, _ result: OperationResult?, _ attempt: AttemptRecord, at now: Moment
+    ) -> QueuedWrite? {
+        guard disposition.state == .delivered, let result, result.head.status < 500, attempt.sent == .yes, baseSequence == nil else {
+            return nil
+        }
+        var operation = self
+        (operation.state, operation.reason, operation.lastError) = (.delivered, disposition.reason, nil)
+        (operation.endedAt, operation.ended) = (now.at, now.tick)
+        operation.probes = 0
+        operation.nextAttemptAt = disposition.nextAttemptAt ?? nextAttemptAt
+        if disposition.countsAsAnswered { operation.answeredAttempts += 1 } else { operation.networkAttempts += 1 }
+        operation.result = OperationResult(head: result.head, body: Array(result.body.prefix(DataStore.inlineLimit)))
+        if localID != nil, let mapping = disposition.mapping { operation.serverID = mapping.id.text }
+        return operation
     }
 }

@@ -250,17 +250,10 @@ extension DataStore {
         SELECT headers FROM op WHERE lane = ?1 AND +upstream = ?2 AND +principal = ?3 AND place > ?4 AND \(OperationState.isOpen)
         ORDER BY place LIMIT \(limit)
         """
-}
 
-extension QueuedWriteDraft {
-    /// True if it may be the same write as an earlier one: nothing of it was sent, and its client has named no key.
-    fileprivate var isRepeatable: Bool { mayRepeat && !keyIsClients && firstSentAt == nil && request.method == .post }
-}
+    // MARK: - Messages
+    // A message that replaces the earlier ones of its lane (docs/outbox.md#messages).
 
-// MARK: - Messages
-
-// A message that replaces the earlier ones of its lane (docs/outbox.md#messages).
-extension DataStore {
     /// Deletes what came before an operation in its lane, but not what is in flight.
     /// - Returns: those of the deleted operations that were open.
     /// - Throws: `DataStoreError`; nothing has changed then.
@@ -279,4 +272,9 @@ extension DataStore {
             }
         }
     }
+}
+
+extension QueuedWriteDraft {
+    /// True if it may be the same write as an earlier one: nothing of it was sent, and its client has named no key.
+    fileprivate var isRepeatable: Bool { mayRepeat && !keyIsClients && firstSentAt == nil && request.method == .post }
 }

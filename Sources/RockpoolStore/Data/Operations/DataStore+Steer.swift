@@ -96,29 +96,10 @@ extension DataStore {
     private static func newKey(_ now: Timestamp) -> String {
         UUIDv7.make(now: now, random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
     }
-}
 
-/// Operations that a person retries together. At least one member is set.
-package struct RetrySelection: Hashable, Sendable {
-    package var lane: String?
-    /// Nil selects every upstream.
-    package var upstream: String?
-    package var reason: OperationReason?
-    /// The earliest time of the refusal.
-    package var since: Timestamp?
+    // MARK: - Edits
+    // The edit of a queued operation: a new one takes its place, in one transaction (docs/outbox.md#steering).
 
-    package init(lane: String? = nil, upstream: String? = nil, reason: OperationReason? = nil, since: Timestamp? = nil) {
-        (self.lane, self.upstream, self.reason, self.since) = (lane, upstream, reason, since)
-    }
-
-    /// True if it selects everything of a lane, not only what was refused.
-    package var isWholeLane: Bool { lane != nil && reason == nil && since == nil }
-}
-
-// MARK: - Edits
-
-// The edit of a queued operation: a new one takes its place, in one transaction (docs/outbox.md#steering).
-extension DataStore {
     /// Puts an edited operation in the place of another: in its lane, before the later ones, with its dependencies and dependants.
     ///
     /// The old operation ends as `superseded`, reason `edited`, and keeps its client key, so that a repeated request is still recognised.
@@ -219,4 +200,21 @@ extension DataStore {
         return OperationLink(
             id: id, state: try columns.nextWord(), reason: try columns.word(), method: try columns.next(), url: try columns.next())
     }
+}
+
+/// Operations that a person retries together. At least one member is set.
+package struct RetrySelection: Hashable, Sendable {
+    package var lane: String?
+    /// Nil selects every upstream.
+    package var upstream: String?
+    package var reason: OperationReason?
+    /// The earliest time of the refusal.
+    package var since: Timestamp?
+
+    package init(lane: String? = nil, upstream: String? = nil, reason: OperationReason? = nil, since: Timestamp? = nil) {
+        (self.lane, self.upstream, self.reason, self.since) = (lane, upstream, reason, since)
+    }
+
+    /// True if it selects everything of a lane, not only what was refused.
+    package var isWholeLane: Bool { lane != nil && reason == nil && since == nil }
 }
