@@ -379,7 +379,7 @@ extension CacheStore {
     /// Bytes copied at once.
     private static let copyStep: Int64 = .mib(1)
 
-    // MARK: rows
+    // MARK: - Rows
 
     /// Removes the stored parts of the same variant that the new part `row` supersedes.
     /// - Returns: true if a stored part of the variant is pinned.

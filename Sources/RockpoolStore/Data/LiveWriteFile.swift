@@ -185,7 +185,7 @@ final class LiveWriteFile: Sendable {
         return slots.allSatisfy { Self.write(zeros, to: descriptor, at: Self.place($0)) } && fdatasync(descriptor) == 0
     }
 
-    // MARK: calls
+    // MARK: - Calls
 
     private static func place(_ slot: Int) -> Int { (slot + 1) * slotLength }
 

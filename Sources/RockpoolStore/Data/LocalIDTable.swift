@@ -69,7 +69,7 @@ package final class LocalIDTable: Sendable {
         return try LocalIDSubstitution.apply(head: head, body: body, map: map)
     }
 
-    // MARK: the type of ids
+    // MARK: - The type of ids
 
     /// Mints an id that was not assigned here: a number where the ids of the API are numbers.
     package func mint(isNumber: Bool, now: Timestamp) -> LocalID {
@@ -99,7 +99,7 @@ package final class LocalIDTable: Sendable {
         }
     }
 
-    // MARK: changes
+    // MARK: - Changes
 
     func load(in db: Database) throws {
         if let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM id_map") { state.withLock { $0.rows.reserveCapacity(count) } }

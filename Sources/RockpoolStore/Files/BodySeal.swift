@@ -97,7 +97,7 @@ package struct BodySeal: Sendable {
         Array(HMAC<SHA256>.authenticationCode(for: hash, using: key.names))
     }
 
-    // MARK: files
+    // MARK: - Files
 
     /// The key and the id for a new file with this salt.
     func fileKey(salt: [UInt8]) -> (id: [UInt8], key: SymmetricKey) { (keys[0].id, Self.fileKey(keys[0], salt)) }

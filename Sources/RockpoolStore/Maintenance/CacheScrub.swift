@@ -70,7 +70,7 @@ struct CacheScrub: Sendable {
         }
     }
 
-    // MARK: files
+    // MARK: - Files
 
     private struct Row: Sendable {
         var body: StoredBody
@@ -154,7 +154,7 @@ struct CacheScrub: Sendable {
         return try Data.fetchAll(statement, arguments: BodyShards.bounds(of: shard)).map { Array($0) }
     }
 
-    // MARK: rows
+    // MARK: - Rows
 
     private func checkRows(_ deeds: CacheScrubDeeds?, run: ScrubRun) async throws {
         var last: Int64 = 0

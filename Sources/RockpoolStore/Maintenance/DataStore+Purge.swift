@@ -14,7 +14,7 @@ extension DataStore {
 
     private static let batchRows = 200
 
-    // MARK: purge
+    // MARK: - Purge
 
     /// Operations past their retention. A delivered operation that met a conflict has the retention of failed ones: until then the sides
     /// can be read and the result undone. An operation that another one waits for is excluded, so that a purge never releases it unnoticed.
@@ -146,7 +146,7 @@ extension DataStore {
         for isUnproved in written { try await lanes.run(0) { try (isUnproved ? bounded : file).synchronize() } }
     }
 
-    // MARK: notice
+    // MARK: - Notice
 
     private static var isToAnnounce: String {
         let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
@@ -207,7 +207,7 @@ extension DataStore {
         }
     }
 
-    // MARK: bounds
+    // MARK: - Bounds
 
     /// Deletes old lines about operations without a row, except the line that records the purge, and the oldest lines past the log's limit.
     func trimLog(before moment: Timestamp) async throws {
@@ -326,7 +326,7 @@ extension DataStore {
                 AND \(OperationState.isOpen("later"))
         """
 
-    // MARK: notice
+    // MARK: - Notice
 
     /// Returns the operations that must have been announced by now.
     static func announcedExpiring(in db: Database, retention: Retention, now: Timestamp) throws -> [Expiring] {

@@ -106,7 +106,7 @@ extension Recovery {
         return try Bool.fetchOne(db, sql: sql, arguments: StatementArguments(row.databaseValues.dropFirst())) ?? false
     }
 
-    // MARK: sequences
+    // MARK: - Sequences
 
     /// Returns the highest keys ever assigned, as far as they can be read.
     private static func sequences(_ damaged: Database) -> [String: Int64] {

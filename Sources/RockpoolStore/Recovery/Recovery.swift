@@ -58,7 +58,7 @@ struct Recovery {
         return report
     }
 
-    // MARK: before
+    // MARK: - Before
 
     private func prepare() throws {
         let path = "\(directory)/data.sqlite"
@@ -146,7 +146,7 @@ struct Recovery {
         return database
     }
 
-    // MARK: after
+    // MARK: - After
 
     /// Deletes live writes that had ended: their marks are not copied.
     private func dropEndedLiveWrites(_ sink: StoreDatabase) throws {

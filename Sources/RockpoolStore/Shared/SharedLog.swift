@@ -57,7 +57,7 @@ final class SharedLog: Sendable {
     /// The reason why no transaction is possible; nil while one is.
     var absence: Absence? { state.withLock { $0.connection == nil ? $0.absence : nil } }
 
-    // MARK: standing
+    // MARK: - Standing
 
     func online(_ connection: PostgreSQLConnection, lease: NodeLease, standing: SharedServer.Standing) {
         state.withLock { state in
@@ -82,7 +82,7 @@ final class SharedLog: Sendable {
         }
     }
 
-    // MARK: transactions
+    // MARK: - Transactions
 
     /// True if nothing was read on this connection yet.
     var isNew: Bool { state.withLock(\.isNew) }

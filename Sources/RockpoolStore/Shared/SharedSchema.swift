@@ -89,7 +89,7 @@ enum SharedSchema {
     /// Before the number of a timeline in the name of its mark.
     static let timelinePrefix = "timeline:"
 
-    // MARK: the statements of a transaction
+    // MARK: - The statements of a transaction
 
     /// With what is released, which would be one more round trip while the other nodes wait. A row of another operation is not overwritten: it is
     /// missing in the result then.

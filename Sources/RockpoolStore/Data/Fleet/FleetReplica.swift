@@ -78,7 +78,7 @@ final class FleetReplica: FleetMember {
         blobs = BlobExchange(directory: directory, footprint: footprint, log: log)
     }
 
-    // MARK: set-up
+    // MARK: - Set-up
 
     /// The thread that keeps this node in its fleet; nil before the start.
     var membership: FleetMembership? { member.withLock(\.self) }
@@ -176,7 +176,7 @@ final class FleetReplica: FleetMember {
         return try Set(Int64.fetchAll(statement, arguments: [node, log.lease?.epoch ?? 0]))
     }
 
-    // MARK: facts
+    // MARK: - Facts
 
     var position: Int64 { state.withLock(\.position.number) }
     var timeline: Int64 { state.withLock(\.timeline) }
@@ -189,7 +189,7 @@ final class FleetReplica: FleetMember {
     func isElsewhere(_ sequence: Int64) -> Bool { state.withLock { $0.elsewhereNow.contains(sequence) } }
     func onChange(_ body: @escaping @Sendable (ForeignChanges) -> Void) { state.withLock { $0.onChange = body } }
 
-    // MARK: transactions
+    // MARK: - Transactions
 
     func begin(in db: Database, isReading: Bool, bodies: [Data]) throws -> Bool {
         let (position, isReading) = state.withLock { state in
@@ -404,7 +404,7 @@ final class FleetReplica: FleetMember {
         PartnerAbsence(error: DataStoreError.away(absence.words), permitsEither: settings.whenUnreachable == .local && !absence.isEnd)
     }
 
-    // MARK: alone
+    // MARK: - Alone
 
     func beginAlone(in db: Database) throws {
         let numbers = try HeldOperations.beginNumbering(in: db, after: state.withLock(\.lastHeld))
@@ -419,7 +419,7 @@ final class FleetReplica: FleetMember {
         state.withLock { ($0.isAlone, $0.held, $0.lastHeld) = (false, held, max($0.lastHeld, last)) }
     }
 
-    // MARK: claims
+    // MARK: - Claims
 
     func claim(_ sequence: Int64, in db: Database) throws -> Bool {
         guard let lease = log.lease, lease.end > .now, sequence < HeldOperations.first else { return false }

@@ -12,7 +12,7 @@ enum HeldOperations {
     /// True for a number of the range.
     static func isHeld(_ value: DatabaseValue) -> Bool { (Int64.fromDatabaseValue(value) ?? 0) >= first }
 
-    // MARK: acceptance
+    // MARK: - Acceptance
 
     /// Makes new rows get numbers of the range.
     /// - Parameter last: the last that this process has given to an operation: a number that was handed over names nothing else before the end.
@@ -35,7 +35,7 @@ enum HeldOperations {
             ?? 0
     }
 
-    // MARK: what the shared database refuses
+    // MARK: - What the shared database refuses
 
     /// The operations that it has refused, until a person sends them again, and those that need one of them.
     private static let withKept = """
@@ -71,7 +71,7 @@ enum HeldOperations {
         try Set(Int64.fetchAll(db.cachedStatement(sql: "SELECT seq FROM op WHERE seq >= ? AND seq < ?"), arguments: [first, end]))
     }
 
-    // MARK: joining
+    // MARK: - Joining
 
     /// Makes held operations of the open ones of an outbox that was never shared, before those that are held already; the rest of it is
     /// forgotten, since the numbers of the fleet take its place.
@@ -87,7 +87,7 @@ enum HeldOperations {
         return start
     }
 
-    // MARK: hand-over
+    // MARK: - Hand-over
 
     /// A held operation that stands in the way of a row of the fleet.
     enum Twin {

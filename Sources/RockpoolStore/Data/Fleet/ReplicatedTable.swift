@@ -66,7 +66,7 @@ struct ReplicatedTable: Sendable {
     /// The columns of a part: 0 is the row without its heavy columns.
     func columns(ofPart part: Int) -> [String] { part == 0 ? keys + columns : [heavy[part - 1]] }
 
-    // MARK: capture
+    // MARK: - Capture
 
     /// Temporary triggers that note in `fleet_change` which parts of which rows have changed. The same may be noted twice: within a trigger,
     /// the conflict clause of the outer statement would replace an `OR IGNORE`.
@@ -112,7 +112,7 @@ struct ReplicatedTable: Sendable {
         }.joined(separator: "\n")
     }
 
-    // MARK: rows
+    // MARK: - Rows
 
     var isKey: String { keys.map { "\($0) = ?" }.joined(separator: " AND ") }
 

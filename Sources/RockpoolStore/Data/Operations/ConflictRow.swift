@@ -63,7 +63,7 @@ enum ConflictRow {
         try columns.nextIfAny(Data.self).flatMap { try Conflict.Side.fetch(in: db, name: $0) }
     }
 
-    // MARK: fields
+    // MARK: - Fields
 
     static func text(of fields: [MergedField]) -> String {
         let places = fields.map { field in

@@ -290,7 +290,7 @@ extension DataStore {
         }
     }
 
-    // MARK: a client's key
+    // MARK: - A client's key
 
     /// Returns the operation that has the client's key already.
     private static func rival(of row: RowBytes, in db: Database) throws -> Int64? {

@@ -53,7 +53,7 @@ extension DataStore {
         try await light("\(OperationState.isOpen) AND entity_type IS NULL ORDER BY seq")
     }
 
-    // MARK: what holds an operation back
+    // MARK: - What holds an operation back
 
     /// Returns the open operation that holds back one, the earliest if there are several; nil when it may be sent. It need not be stored, and
     /// its dependencies are not considered.

@@ -78,7 +78,7 @@ struct OperationColumn: Sendable {
         }
     }
 
-    // MARK: statements
+    // MARK: - Statements
 
     /// The columns with a bound value, in the order of the arguments of `insert`.
     static let bound: [OperationColumn] = table.filter { $0.bind != nil }
