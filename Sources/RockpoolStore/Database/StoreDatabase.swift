@@ -323,6 +323,7 @@ struct NoRoomForCopy: Error, CustomStringConvertible {
 }
 
 /// How SQL statements seal and open the columns that hold bodies: the key is in no statement, and no row leaves the store sealed.
+///
 /// `sealed(x)`, `unsealed(x)` and `sealed_name(sha)` of bodies, `sealed_target(t)` and `unsealed_target(t)` of request targets, for the
 /// connections of one database. NULL stays NULL.
 final class SealFunctions: Sendable {
