@@ -1,4 +1,4 @@
-// One write in the outbox, and its states (docs/outbox.md#schema, docs/outbox.md#states).
+// One write in the outbox: its state, its body, its result, and its relations to others (docs/outbox.md#schema, docs/outbox.md#states).
 import HTTPTypes
 
 /// One accepted write, with everything needed to send it again after a crash, except credentials.
@@ -114,5 +114,162 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
         self.endedAt = endedAt
         self.lastError = lastError
         self.result = result
+    }
+}
+
+// MARK: - Body and result
+
+/// The body of an operation: in its row, or a file of `blobs/` named by its SHA-256.
+package enum OperationBody: Hashable, Sendable {
+    case none
+    case inline([UInt8])
+    case blob(sha256: String, length: Int64)
+
+    /// The body that lies in the row; empty without one.
+    package var inlineBytes: [UInt8] { if case .inline(let bytes) = self { bytes } else { [] } }
+
+    /// Bytes of the body.
+    package var length: Int64 {
+        switch self {
+        case .none: 0
+        case .inline(let bytes): Int64(bytes.count)
+        case .blob(_, let length): length
+        }
+    }
+}
+
+/// The upstream's final answer.
+package struct OperationResult: Hashable, Sendable {
+    package var head: ResponseHead
+    /// The first part of the body, at most 1 MiB.
+    package var body: [UInt8]
+
+    package init(head: ResponseHead, body: [UInt8]) {
+        self.head = head
+        self.body = body
+    }
+}
+
+// MARK: - State
+
+/// The state of an operation. The raw values are a CHECK of the `op` table.
+package enum OperationState: String, CaseIterable, Sendable, Codable {
+    case pending, inflight, uncertain, delivered, conflicted, parked, dead, cancelled, superseded
+
+    /// True if nothing can change the operation any more, so that the lane may continue.
+    package var hasEnded: Bool {
+        switch self {
+        case .delivered, .cancelled, .superseded: true
+        case .pending, .inflight, .uncertain, .conflicted, .parked, .dead: false
+        }
+    }
+}
+
+/// The reason for the state.
+package enum OperationReason: String, CaseIterable, Sendable, Codable {
+    case rejected, exhausted, expired, unmapped, tooOld = "too_old"
+    /// The database of its fleet does not take it, so that only this node has it.
+    case unshared
+    /// The time for which its signature is accepted has passed.
+    case signatureExpired = "signature-expired"
+    /// Its stored body is missing, or is not what its name says.
+    case damaged
+    case auth, paused, redirected
+    case lostAnswer = "lost_answer", crashed
+    /// The kind of a conflict, as `Conflict.Kind` names it.
+    case editEdit = "edit-edit", editDelete = "edit-delete", deleteEdit = "delete-edit", createCreate = "create-create"
+    /// Ended by a person, or squashed into a later one.
+    case discarded, cancelled, edited, squashed
+    case accepted, alreadyGone = "already_gone"
+    /// A probe of the upstream found its effect.
+    case probed
+    /// The upstream's state was kept instead of the write.
+    case yielded
+}
+
+// MARK: - Relations
+
+/// The relations of an operation that its own row does not contain.
+package struct OperationRelations: Hashable, Sendable {
+    /// The operations it needs, ended or not, as far as their rows still exist.
+    package var dependsOn: [OperationLink]
+    /// The first open operation before it in its lane.
+    package var ahead: OperationLink?
+    /// The id of the operation that replaced it.
+    package var supersededBy: String?
+    /// The id of the operation that it replaced.
+    package var fixes: String?
+    /// True if an open operation waits behind it in its lane, or needs it: then it is not purged.
+    package var isAwaited: Bool
+
+    package init(
+        dependsOn: [OperationLink] = [], ahead: OperationLink? = nil, supersededBy: String? = nil, fixes: String? = nil,
+        isAwaited: Bool = false
+    ) {
+        self.dependsOn = dependsOn
+        self.ahead = ahead
+        self.supersededBy = supersededBy
+        self.fixes = fixes
+        self.isAwaited = isAwaited
+    }
+
+    /// The operation that blocks it: the head of its lane, or the first dependency that has not been delivered.
+    package var blocker: OperationLink? { ahead ?? dependsOn.first { $0.state != .delivered } }
+}
+
+/// The properties of another operation that are shown to a person (docs/outbox.md#dependencies).
+package struct OperationLink: Hashable, Sendable {
+    /// The public id.
+    package var id: String
+    /// The state.
+    package var state: OperationState
+    /// The reason for the state.
+    package var reason: OperationReason?
+    /// The request's method, for identification.
+    package var method: String
+    /// The request's URL.
+    package var url: String
+
+    package init(id: String, state: OperationState, reason: OperationReason? = nil, method: String, url: String) {
+        self.id = id
+        self.state = state
+        self.reason = reason
+        self.method = method
+        self.url = url
+    }
+
+    /// True if a credential of its client releases it.
+    package var waitsForCredential: Bool { state == .parked && reason == .auth }
+
+    /// The link as it is listed in documents and problems.
+    package var json: JSONValue {
+        [
+            "id": .string(id), "state": .string(state.rawValue), "reason": .optional(reason?.rawValue), "method": .string(method),
+            "url": .string(url),
+        ]
+    }
+}
+
+// MARK: - State of the entity
+
+/// The state of an entity that differs from that of its upstream; nil stands for one that does not (docs/reference/admin-api.md#sync).
+package enum EntityState: String, CaseIterable, Sendable {
+    case pendingCreate = "pending-create"
+    case pendingUpdate = "pending-update"
+    case pendingDelete = "pending-delete"
+    /// Its copy is known to be out of date, and is fetched with the next read.
+    case pendingPull = "pending-pull"
+
+    /// The state by the open writes to one entity: its deletion ends whatever came before, its creation holds what comes after.
+    package static func of(_ writes: [QueuedWrite]) -> EntityState? {
+        writes.sorted { $0.sequence < $1.sequence }.reduce(nil) { $1.localID != nil ? .pendingCreate : $1.request.method.state(after: $0) }
+    }
+}
+
+extension HTTPRequest.Method {
+    /// The state of an entity with a write of this method that does not create it.
+    func state(after earlier: EntityState?) -> EntityState {
+        if self == .delete { return .pendingDelete }
+        return earlier == .pendingCreate ? .pendingCreate : .pendingUpdate
     }
 }
