@@ -114,3 +114,69 @@ extension Disposition {
     static let expired = Disposition(
         state: .dead, reason: .expired, countsAsAnswered: false, detail: "the time its client gave it has passed")
 }
+
+/// The next state of an operation, and the other consequences of its last attempt (docs/outbox.md#answers).
+package struct Disposition: Hashable, Sendable {
+    /// The next state.
+    package var state: OperationState
+    /// The reason for the state.
+    package var reason: OperationReason?
+    /// The time of the next attempt for `pending`, of the retry for `parked`, and of the next probe for `uncertain`. Otherwise nil.
+    package var nextAttemptAt: Timestamp?
+    /// True if the attempt counts toward the limit; otherwise it counts as a network attempt.
+    package var countsAsAnswered: Bool
+    /// The end of a pause in which nothing is replayed to the upstream (429, 503).
+    package var pauseUpstreamUntil: Timestamp?
+    /// True if something else answered in the upstream's place: reachability becomes captive.
+    package var isCaptive: Bool
+    /// The end of a hold on its lane: an earlier attempt may still run, and must not undo the next write (docs/outbox.md#lane-holds).
+    package var holdsLaneUntil: Timestamp?
+    /// The server id and URL of a created entity.
+    package var mapping: ServerMapping?
+    /// True if it results from a probe of the upstream.
+    package var countsAsProbe: Bool
+    /// The description for `lastError` and the dashboard.
+    package var detail: String?
+
+    package init(
+        state: OperationState, reason: OperationReason? = nil, nextAttemptAt: Timestamp? = nil, countsAsAnswered: Bool = true,
+        pauseUpstreamUntil: Timestamp? = nil, isCaptive: Bool = false, holdsLaneUntil: Timestamp? = nil, mapping: ServerMapping? = nil,
+        countsAsProbe: Bool = false, detail: String? = nil
+    ) {
+        self.state = state
+        self.reason = reason
+        self.nextAttemptAt = nextAttemptAt
+        self.countsAsAnswered = countsAsAnswered
+        self.pauseUpstreamUntil = pauseUpstreamUntil
+        self.isCaptive = isCaptive
+        self.holdsLaneUntil = holdsLaneUntil
+        self.mapping = mapping
+        self.countsAsProbe = countsAsProbe
+        self.detail = detail
+    }
+}
+
+/// The end of one attempt (docs/outbox.md#evidence; docs/architecture.md#rules).
+package enum AttemptOutcome: Hashable, Sendable {
+    /// A final response head arrived, even if its body was cut off: the status line alone determines the outcome.
+    case answered(ResponseHead)
+    /// No final head arrived.
+    case failed(TransferFailure)
+
+    /// True if the request may still take effect: the sent request got no answer, or only one from an intermediary that lost the origin
+    /// (docs/outbox.md#evidence). `QueuedWrite.lostAt` is the time of the last such attempt.
+    package var mayStillRun: Bool {
+        switch self {
+        case .failed(let failure): failure.sent != .no
+        case .answered(let head): Self.mayStillRun(answered: head.status)
+        }
+    }
+
+    /// The server errors that prove that the request had no effect.
+    package static let effectlessErrors = [501, 503, 505, 511]
+
+    /// True if a response with this status leaves open that the request takes effect.
+    package static func mayStillRun(answered status: Int) -> Bool {
+        (500...599).contains(status) && !effectlessErrors.contains(status)
+    }
+}

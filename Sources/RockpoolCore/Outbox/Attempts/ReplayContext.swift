@@ -1,4 +1,5 @@
-// An upstream's settings for resending, and the requests that they make safe to resend (docs/outbox.md#resend-rule; RFC 9110 §9.2.2).
+// An upstream's settings for resending, the keys that make it safe (docs/outbox.md#resend-rule; RFC 9110 §9.2.2), and the delay before
+// the next attempt (docs/outbox.md#backoff).
 package import HTTPTypes
 
 /// How an answer of 2xx to one operation is read.
@@ -121,5 +122,148 @@ extension QueuedWrite {
     package var isVersioned: Bool {
         guard [.put, .patch, .delete].contains(request.method) else { return false }
         return EntityTag.condition(in: request.fields[.ifMatch]) != nil || baseETag != nil && !request.fields.contains(.ifMatch)
+    }
+}
+
+// MARK: - Keys
+
+/// Writes keys as field values and parses them (docs/outbox.md#keys; draft-ietf-httpapi-idempotency-key-header).
+package enum IdempotencyKey {
+    /// Bytes of a client's key at most: longer ones would not fit into the indexes of databases.
+    package static let lengthLimit = 255
+
+    /// Returns the field value for `key`: a structured-field String, or the bare key as Stripe expects it.
+    package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
+        switch format {
+        case .raw: key
+        case .quoted where !key.utf8.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }: "\"\(key)\""
+        case .quoted: "\"" + key.escaping(["\\": "\\\\", "\"": "\\\""]) + "\""
+        }
+    }
+
+    /// Parses the key in either format; nil when empty or when a quoted string does not end.
+    package static func parse(_ fieldValue: String) -> String? {
+        var rest = fieldValue.unicodeScalars[...]
+        guard rest.popFirst() == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }
+        var key = String.UnicodeScalarView()
+        var isEscaped = false
+        while let scalar = rest.popFirst() {
+            if isEscaped {
+                key.append(scalar)
+                isEscaped = false
+            } else if scalar == "\\" {
+                isEscaped = true
+            } else if scalar == "\"" {
+                return rest.isEmpty && !key.isEmpty ? String(key) : nil
+            } else {
+                key.append(scalar)
+            }
+        }
+        return nil
+    }
+}
+
+extension IdempotencySettings {
+    /// The field that carries the key; `Idempotency-Key` if `header` is no field name, which the configuration excludes.
+    package var name: HTTPField.Name { HTTPField.Name(header) ?? .idempotencyKey }
+}
+
+extension RequestHead {
+    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
+    package mutating func setKey(_ key: String, isClients: Bool, for settings: IdempotencySettings) {
+        if isClients, fields.contains(settings.name) { return }
+        guard settings.honoured != .no else { return }
+        fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)
+    }
+}
+
+// MARK: - Delays
+
+/// Computes delays between attempts. `random` is a uniform value in 0..<1, given by the caller.
+package enum Backoff {
+    /// The upper bound of the first delay.
+    package static let base = TimeSpan.milliseconds(500)
+    /// The upper bound of delays after an answer.
+    package static let cap = TimeSpan.seconds(60)
+    /// The cap while requests do not reach the upstream, so that a returning upstream is served within five seconds.
+    package static let unsentCap = TimeSpan.seconds(2)
+    /// The cap after a lost answer when a resend is safe.
+    package static let lostCap = TimeSpan.seconds(10)
+    /// The minimum delay when throttled: full jitter alone can be near zero.
+    package static let throttleFloor = TimeSpan.seconds(1)
+    /// The maximum jitter added to the floor.
+    package static let throttleCap = TimeSpan.seconds(8)
+    /// The longest accepted `Retry-After`; a server's mistake must not block a queue for ever.
+    package static let retryAfterCap = TimeSpan.hours(24)
+    /// The maximum jitter added to a `Retry-After`.
+    private static let retryAfterSpread = TimeSpan.seconds(30)
+    /// The longest possible delay.
+    package static let longest = retryAfterCap + retryAfterSpread
+
+    /// Full jitter: uniform in 0 … min(`cap`, `base` · 2^`attempt`), `attempt` counted from 0.
+    package static func fullJitter(attempt: Int, cap: TimeSpan = Backoff.cap, random: Double) -> TimeSpan {
+        let doublings = min(max(attempt, 0), 32)
+        let ceiling = min(cap.milliseconds, base.milliseconds.multipliedClamped(by: 1 << Int64(doublings)))
+        return .milliseconds(portion(of: ceiling, random: random))
+    }
+
+    /// Returns the time of the retry after 429, 503 and similar: at `retryAfter` when the upstream named a time, otherwise after the floor;
+    /// jitter only lengthens the delay.
+    package static func throttled(until retryAfter: Timestamp?, attempt: Int, now: Timestamp, random: Double) -> Timestamp {
+        guard let retryAfter else {
+            return now + throttleFloor + fullJitter(attempt: attempt, cap: throttleCap, random: random)
+        }
+        let wait = min(max(retryAfter - now, .zero), retryAfterCap)
+        let spread = min(max(wait.milliseconds / 10, base.milliseconds), retryAfterSpread.milliseconds)
+        return now + wait + .milliseconds(portion(of: spread, random: random))
+    }
+
+    private static func portion(of milliseconds: Int64, random: Double) -> Int64 {
+        Int64(Double(milliseconds) * min(max(random, 0), 1))
+    }
+}
+
+// MARK: - What waits for the upstream
+
+/// The pending operations of one upstream that wait because it demands so (docs/outbox.md#steering; RFC 9110 §10.2.3).
+package struct RetryHold: Hashable, Sendable {
+    package var upstream: String
+    /// The number of operations.
+    package var operations: Int
+    /// The first moment at which one of them may be sent.
+    package var until: Timestamp
+
+    package init(upstream: String, operations: Int, until: Timestamp) {
+        self.upstream = upstream
+        self.operations = operations
+        self.until = until
+    }
+
+    /// Returns the holds among `operations`, by the name of the upstream. `pauses` are the ends of pauses of whole upstreams.
+    package static func among(_ operations: [QueuedWrite], pauses: [String: Timestamp], now: Timestamp) -> [RetryHold] {
+        var holds: [String: RetryHold] = [:]
+        for operation in operations {
+            guard let moment = operation.heldUntil(pause: pauses[operation.upstream], now: now) else { continue }
+            var hold = holds[operation.upstream] ?? RetryHold(upstream: operation.upstream, operations: 0, until: moment)
+            hold.operations += 1
+            hold.until = min(hold.until, moment)
+            holds[operation.upstream] = hold
+        }
+        return holds.values.sorted { $0.upstream < $1.upstream }
+    }
+}
+
+extension QueuedWrite {
+    /// True if its last answer named a moment before which it is not to be sent again.
+    package func waitsForRetryAfter(now: Timestamp) -> Bool {
+        state == .pending && nextAttemptAt > now && result?.head.fields.contains(.retryAfter) == true
+    }
+
+    /// Returns until when its upstream demands that it waits; nil if it may be sent. `pause` is the end of a pause of the whole upstream.
+    package func heldUntil(pause: Timestamp?, now: Timestamp) -> Timestamp? {
+        guard state == .pending else { return nil }
+        let own = waitsForRetryAfter(now: now) ? nextAttemptAt : now
+        let moment = max(own, pause ?? now)
+        return moment > now ? moment : nil
     }
 }
