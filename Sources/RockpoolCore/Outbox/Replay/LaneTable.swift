@@ -134,3 +134,107 @@ struct LaneTable: Sendable {
         for upstream in pauses.keys { pauses[upstream]?.setBack(by: span) }
     }
 }
+
+// MARK: - The operations of a lane
+
+/// The operations of one lane.
+enum LaneContent: Sendable {
+    /// A single operation, by its sequence, as in the lane of each create: its entry says the rest.
+    case one(Int64)
+    case several(Boxed<LaneQueues>)
+
+    /// Changes the queues in place; no effect on a single operation.
+    mutating func changeQueues(_ change: (inout LaneQueues) -> Void) {
+        guard case .several(var queues) = self else { return }
+        // Otherwise two references to the queues would make each change copy them.
+        self = .one(0)
+        change(&queues.value)
+        self = .several(queues)
+    }
+
+    /// The queues; nil for a single operation.
+    var queues: LaneQueues? { if case .several(let queues) = self { queues.value } else { nil } }
+}
+
+/// The order of one lane. Tickets may be out of date: each is checked when it is popped (docs/outbox.md#lanes, docs/outbox.md#principals).
+struct LaneQueues: Sendable {
+    /// Each client's open operations.
+    var own: [String: ClientLine] = [:]
+    /// What holds back other clients, of proved principals: their first operations, and writes whose effect is looked for.
+    var proved = Heap<ReplayMachine.Ticket>()
+    /// The same of unproved principals. They do not hold back proved ones.
+    var unproved = Heap<ReplayMachine.Ticket>()
+    /// Those that are being sent. One that is sent again by a person may have an earlier place, and does not go beside one of its client.
+    var running: Set<Int64> = []
+
+    var isEmpty: Bool { own.isEmpty }
+
+    /// Adds an operation to those of its client.
+    mutating func add(_ summary: OperationSummary) { own[summary.client, default: ClientLine()].line.insert(ReplayMachine.Ticket(summary)) }
+
+    /// Adds an operation to those that other clients wait for.
+    mutating func addFront(_ summary: OperationSummary, isProved: Bool) {
+        if isProved { proved.insert(ReplayMachine.Ticket(summary)) } else { unproved.insert(ReplayMachine.Ticket(summary)) }
+    }
+}
+
+/// The operations of one client in a lane that have not left its order.
+struct ClientLine: Sendable {
+    /// In the order of their places.
+    var line = Heap<ReplayMachine.Ticket>()
+    /// Those at the front that hold back their entity at most: the ones in conflict, the ones looked for, and the ones that wait for such
+    /// operations.
+    var aside: [ReplayMachine.Ticket] = []
+    /// The first operation of `line` when it was determined last.
+    var head: Int64?
+
+    var isEmpty: Bool { line.isEmpty && aside.isEmpty }
+    var sequences: [Int64] { line.unordered.map(\.sequence) + aside.map(\.sequence) }
+}
+
+/// One client in one lane.
+struct LaneClient: Hashable, Sendable {
+    var lane: LaneID
+    var client: String
+
+    init(_ summary: OperationSummary) { (lane, client) = (summary.lane, summary.client) }
+}
+
+extension ReplayMachine.Ticket {
+    /// The place of an operation in its lane.
+    fileprivate init(_ summary: OperationSummary) { self.init(key: summary.place, sequence: summary.sequence) }
+}
+
+// MARK: - Holds
+
+/// What holds one lane (docs/outbox.md#wire-rule, the zombie attempt).
+package struct LaneHold: Hashable, Sendable {
+    /// An attempt of a proved principal: everybody waits.
+    private var forAll: Timestamp?
+    /// An attempt of anybody else: nobody waits who is proved.
+    private var forUnproved: Timestamp?
+
+    /// Holds nothing yet.
+    package init() {}
+
+    /// Never holds for less than before, since each of the attempts may still run.
+    package mutating func extend(until moment: Timestamp, byProved isProved: Bool) {
+        if isProved {
+            forAll = max(moment, forAll ?? moment)
+        } else {
+            forUnproved = max(moment, forUnproved ?? moment)
+        }
+    }
+
+    /// Until when a principal waits; long past where nothing holds it.
+    package func moment(forProved isProved: Bool) -> Timestamp {
+        max(forAll ?? .distantPast, isProved ? .distantPast : forUnproved ?? .distantPast)
+    }
+
+    /// The same under a clock that was set back.
+    func setBack(by span: TimeSpan) -> LaneHold {
+        var hold = self
+        (hold.forAll, hold.forUnproved) = (forAll.map { $0 - span }, forUnproved.map { $0 - span })
+        return hold
+    }
+}

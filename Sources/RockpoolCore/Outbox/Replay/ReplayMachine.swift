@@ -164,3 +164,208 @@ package struct ReplayMachine: Sendable {
     /// The number of open operations.
     package var count: Int { lanes.entries.count }
 }
+
+// MARK: - Entries
+
+// What the machine remembers of an open operation besides its row.
+extension ReplayMachine {
+    /// The in-memory state of an open operation besides its row. It lies in memory of its own, because a table of entries has room for more
+    /// than it holds.
+    @dynamicMemberLookup struct Entry: Sendable {
+        struct Fields: Sendable {
+            var summary: OperationSummary
+            /// True while an action is not settled.
+            var isBusy = false
+            /// True while it is in the queue of its upstream's gate.
+            var isQueued = false
+            /// True while it is among those that other clients wait for (`LaneQueues`).
+            var isFront = false
+            /// True while it has a ticket in its lane: it has not left the order.
+            var isLined = false
+            /// True while others may pass it that do not build on it (`ClientLine`).
+            var isAside = false
+            /// True if an attempt was lost and a resend relies on the key.
+            var isDoubtful = false
+            /// The number of credentials that its principal had shown at its last departure.
+            var credentials = 0
+            /// How often in a row the store has refused an action.
+            var refusals = 0
+            /// The earliest time of the next action after the store failed.
+            var notBefore = Timestamp.distantPast
+            /// The time of its earliest ticket in `due`.
+            var wakesAt: Timestamp?
+            /// Until when an unanswered, unconditional attempt may still take effect and undo the next write.
+            var mayRunUntil: Timestamp?
+            /// The provisional disposition of its last answer, valid unless a probe shows that our own write took effect.
+            var judgement: Boxed<Disposition>?
+        }
+
+        private var fields: Boxed<Fields>
+
+        subscript<T>(dynamicMember path: WritableKeyPath<Fields, T>) -> T {
+            _read { yield fields.value[keyPath: path] }
+            _modify { yield &fields.value[keyPath: path] }
+        }
+
+        init(summary: OperationSummary) { fields = Boxed(Fields(summary: summary)) }
+
+        /// Copies the state that the row does not contain. After a start there is none, so it is derived from the row.
+        mutating func remember(_ before: Entry?, context: ReplayContext?, now: Timestamp) {
+            fields.value.remember(before?.fields.value, context: context, now: now)
+        }
+
+        /// Gives it another number, and takes it out of every order in which it stands under the old one.
+        mutating func renumber(to sequence: Int64) { fields.value.renumber(to: sequence) }
+
+        /// Shifts its waits after the wall clock was set back.
+        mutating func setBack(by span: TimeSpan) { fields.value.setBack(by: span) }
+    }
+}
+
+extension ReplayMachine.Entry.Fields {
+    fileprivate mutating func remember(_ before: Self?, context: ReplayContext?, now: Timestamp) {
+        isDoubtful = summary.state == .uncertain || summary.reason == .lostAnswer
+        guard let before else {
+            isDoubtful = isDoubtful || summary.lostAt != nil
+            guard isDoubtful, summary.probes < ReplayContext.probes, let context else { return }
+            mayRunUntil = context.mayRunUntil(lostAt: summary.lostAt ?? now, now: now)
+            return
+        }
+        (isQueued, wakesAt, credentials, mayRunUntil) = (before.isQueued, before.wakesAt, before.credentials, before.mayRunUntil)
+        let isInPlace =
+            before.summary.place == summary.place && before.summary.principal == summary.principal
+            && LaneClient(before.summary) == LaneClient(summary)
+        isFront = before.isFront && isInPlace
+        isLined = before.isLined && isInPlace
+        isAside = before.isAside && isInPlace
+        // A change from uncertain to pending without a reason is a permission to send it twice, by a person or the policy.
+        if before.summary.state != .uncertain || summary.state != .pending { isDoubtful = isDoubtful || before.isDoubtful }
+    }
+
+    fileprivate mutating func renumber(to sequence: Int64) {
+        if summary.place == summary.sequence { summary.place = sequence }
+        summary.sequence = sequence
+        (isQueued, isFront, isLined, isAside, wakesAt) = (false, false, false, false, nil)
+    }
+
+    fileprivate mutating func setBack(by span: TimeSpan) {
+        summary.nextAttemptAt = summary.nextAttemptAt - span
+        notBefore = notBefore - span
+        mayRunUntil = mayRunUntil.map { $0 - span }
+    }
+}
+
+// MARK: - Numbers
+
+// The numbers of operations: their order, and where they are found. Their identity is the id (docs/fleet.md#away).
+extension ReplayMachine {
+    /// The number under which an operation is known by its id alone: it is busy, or numbers change.
+    func number(of id: UUIDText) -> Int64? { numbers[id] }
+
+    func number(of operation: QueuedWrite) -> Int64 { numbers[UUIDText(operation.id)] ?? operation.sequence }
+
+    /// What is known of an operation, whatever number it has here.
+    func entry(of summary: OperationSummary) -> Entry? {
+        guard let entry = lanes.entries[numbers[summary.shortID] ?? summary.sequence], entry.summary.shortID == summary.shortID else {
+            return nil
+        }
+        return entry
+    }
+
+    /// True if what was told of an operation may be older than what is known: an action is under way, or the operation was told with a greater
+    /// number, as before it was handed over to its fleet.
+    func mayBeLate(_ summary: OperationSummary) -> Bool {
+        entry(of: summary)?.isBusy == true || numbers[summary.shortID].map { $0 < summary.sequence } ?? false
+    }
+
+    /// Moves an operation to the number that it has now. Another one that is known under that number is forgotten and read again.
+    /// - Returns: true if it was known under another number.
+    mutating func renumber(_ summary: OperationSummary, now: Timestamp) -> Bool {
+        if let other = lanes.entries[summary.sequence]?.summary, other.shortID != summary.shortID {
+            missed.insert(other.shortID)
+            count(other, by: -1)
+            waits.forget(other)
+            lanes.remove(other.sequence, needs: other.needs)
+            numbers[other.shortID] = nil
+            offer(LaneClient(other), now: now)
+        }
+        guard let known = numbers[summary.shortID], known != summary.sequence, let before = lanes.entries[known]?.summary else {
+            return false
+        }
+        waits.forget(before)
+        gates[before.upstream]?.renumber(known, to: summary.sequence)
+        lanes.renumber(known, to: summary.sequence)
+        offer(LaneClient(before), now: now)
+        return true
+    }
+}
+
+// MARK: - Shared texts
+
+/// Gives equal texts one storage: the names of upstreams, collections and principals are the same in thousands of operations.
+package struct SharedTexts: Sendable {
+    private var texts: Set<String> = []
+
+    package init() {}
+
+    /// Returns the stored text that equals `text`.
+    package mutating func shared(_ text: String) -> String { texts.insert(text).memberAfterInsert }
+
+    /// Returns the stored text that equals `text`; nil for nil.
+    package mutating func shared(_ text: String?) -> String? { text.map { shared($0) } }
+}
+
+extension OperationSummary {
+    /// Gives the texts that it has in common with others the storage of `texts`.
+    package mutating func share(_ texts: inout SharedTexts) {
+        (upstream, collection, principal) = (texts.shared(upstream), texts.shared(collection), texts.shared(principal))
+        client = texts.shared(client)
+        route = texts.shared(route)
+    }
+}
+
+// MARK: - Waits for credentials
+
+/// The parked operations of each principal, and the number of credentials that it has shown (docs/outbox.md#credentials).
+struct CredentialWaits: Sendable {
+    private(set) var parked: [String: Set<Int64>] = [:]
+    private var credentials: [String: Int] = [:]
+
+    /// Removes all operations; the counts of credentials stay.
+    mutating func forgetOperations() { parked = [:] }
+
+    /// Records whether the operation waits now.
+    mutating func note(_ summary: OperationSummary) {
+        guard let principal = summary.principal else { return }
+        if isParked(summary) {
+            parked[principal, default: []].insert(summary.sequence)
+        } else {
+            parked[principal]?.remove(summary.sequence)
+        }
+    }
+
+    /// Forgets the number of an operation that gets another one.
+    mutating func forget(_ summary: OperationSummary) {
+        if let principal = summary.principal { parked[principal]?.remove(summary.sequence) }
+    }
+
+    /// Returns the number of credentials that the principal has shown.
+    func shown(by principal: String?) -> Int { principal.flatMap { credentials[$0] } ?? 0 }
+
+    /// Counts a live credential of the principal.
+    /// - Returns: the operations that wait for one.
+    mutating func show(by principal: String) -> Set<Int64> {
+        credentials[principal, default: 0] += 1
+        return parked[principal] ?? []
+    }
+
+    func isParked(_ summary: OperationSummary) -> Bool { summary.state == .parked && summary.reason == .auth }
+
+    /// True if it is parked and its principal has shown a credential since its last attempt, or if it is anonymous and its parking time is
+    /// over.
+    func isAwake(_ entry: ReplayMachine.Entry, now: Timestamp) -> Bool {
+        guard entry.summary.principal != nil else { return isParked(entry.summary) && entry.summary.nextAttemptAt <= now }
+        // Parked by a proxy, it has a time of its own; otherwise the time is that of parking.
+        return isParked(entry.summary) && entry.summary.nextAttemptAt <= now && entry.credentials < shown(by: entry.summary.principal)
+    }
+}
