@@ -1,5 +1,5 @@
 // A collection as its client sees it: the cached response with the client's own creates, changes and deletes (docs/outbox.md#reads).
-import HTTPTypes
+package import HTTPTypes
 import OrderedCollections
 
 /// Read-your-writes for collections. Computed at every read, never written into the cache.
@@ -167,5 +167,252 @@ private struct CollectionFolding {
         result.growth = kept.count + added.count - items.count + elsewhere
         result.value = frame.filled(growth: result.growth, with: frame.isNewestFirst ? added.reversed() + kept : kept + added)
         return result
+    }
+}
+
+// MARK: - Outcome
+
+/// A collection with pending writes folded in.
+package struct CollectionOutcome: Hashable, Sendable {
+    /// The whole body.
+    package var value: JSONValue
+    /// The sequence of the last write that affects the collection, for the ETag; nil when there is none and `value` is the base.
+    package var last: Int64?
+    /// The number of writes that affect the collection, delivered ones included.
+    package var count: Int
+    /// True if one of them has an effect that could not be computed; sent as `Rockpool-Dirty: 1`.
+    package var isDirty: Bool
+    /// The number of items more than in the base; negative for fewer.
+    package var growth = 0
+
+    package init(value: JSONValue, last: Int64? = nil, count: Int = 0, isDirty: Bool = false) {
+        self.value = value
+        self.last = last
+        self.count = count
+        self.isDirty = isDirty
+    }
+
+    mutating func note(_ item: ItemProjection, isDirty: Bool) {
+        last = max(last ?? item.last, item.last)
+        count += item.count
+        self.isDirty = self.isDirty || isDirty
+    }
+}
+
+// MARK: - Frame
+
+/// A collection's body apart from its items.
+struct CollectionFrame {
+    private let body: JSONValue
+    private let shape: RepresentationShape
+    private let itemCount: Int
+    /// Item totals, under the names APIs use, that are at least the number of items in the body.
+    private let totals: [(place: JSONPointer, value: Int64)]
+    /// True if `updated_at` decreases from the first item to the last.
+    let isNewestFirst: Bool
+    /// True if the body shows that further items exist on other pages.
+    let isPartial: Bool
+
+    init(_ body: JSONValue, items: [JSONValue], shape: RepresentationShape) {
+        self.body = body
+        self.shape = shape
+        itemCount = items.count
+        let count = Int64(items.count)
+        let parent = JSONPointer(tokens: shape.items.tokens.dropLast())
+        // Beside the items, at the top, or in an object there that is about the list.
+        let above = shape.items.tokens.isEmpty ? [] : OrderedSet([parent, JSONPointer(tokens: [])])
+        let about = above.flatMap { place in
+            [place] + Self.about.map { JSONPointer(tokens: place.tokens + $0) }.filter { $0.get(in: body)?.object != nil }
+        }
+        totals = about.flatMap { place in
+            Self.totals.compactMap { name in
+                guard let value = place.get(in: body)?[name]?.integer, value >= count else { return nil }
+                return (JSONPointer(tokens: place.tokens + [name]), value)
+            }
+        }
+        let saysMore = about.contains { place in
+            Self.furtherPages.contains { name in
+                switch place.get(in: body)?[name] {
+                case nil, .null, .bool(false), .string(""): false
+                default: true
+                }
+            }
+        }
+        isPartial = saysMore || totals.contains { $0.value > count }
+        isNewestFirst = Self.falls(items, by: shape.updatedAt)
+    }
+
+    /// True if the body counts the items of the list.
+    var hasTotals: Bool { !totals.isEmpty }
+
+    /// Returns the body with `items` instead of its own. Totals of the page follow its items, those of the whole list its growth.
+    func filled(growth: Int, with items: [JSONValue]) -> JSONValue {
+        var body = body
+        shape.items.set(.array(items), in: &body)
+        let onPage = items.count - itemCount
+        guard onPage != 0 || growth != 0 else { return body }
+        for total in totals {
+            let difference = isPartial && total.value == Int64(itemCount) ? onPage : growth
+            let (value, overflow) = total.value.addingReportingOverflow(Int64(difference))
+            if !overflow, value >= 0 { total.place.set(.number(JSONNumber(value)), in: &body) }
+        }
+        return body
+    }
+
+    private static let totals = [
+        "total", "totalCount", "total_count", "count", "totalElements", "totalItems", "total_items", "totalResults", "total_results",
+        "@odata.count", "totalRecords", "total_records", "totalRows", "total_rows", "totalHits", "totalEntries", "total_entries",
+        "numFound",
+        "recordsTotal", "resultCount", "result_count", "itemCount", "item_count", "filtered_table_rows_count",
+    ]
+    private static let furtherPages = [
+        "next", "nextCursor", "next_cursor", "nextPage", "next_page", "hasMore", "has_more", "@odata.nextLink",
+    ]
+    /// Objects beside the items, or at the top, that are about the list: of JSON:API, of HAL, of Spring.
+    private static let about = [["meta"], ["page"], ["pagination"], ["meta", "page"], ["meta", "pagination"], ["links"], ["_links"]]
+
+    private static func falls(_ items: [JSONValue], by pointer: JSONPointer?) -> Bool {
+        guard let pointer else { return false }
+        let moments = items.map { pointer.get(in: $0).flatMap(moment) }
+        guard let first = moments.first ?? nil, let last = moments.last ?? nil, first > last else { return false }
+        return zip(moments, moments.dropFirst()).allSatisfy { earlier, later in
+            guard let earlier, let later else { return false }
+            return earlier >= later
+        }
+    }
+
+    /// Parses RFC 3339 or an integer (docs/reference/configuration.md#resources); one list uses a single format, so only the order matters.
+    private static func moment(in value: JSONValue) -> Int64? {
+        value.integer ?? value.string.flatMap { RFC3339.parse($0) }?.milliseconds
+    }
+}
+
+// Fields of a list that count its items (docs/outbox.md#reads).
+extension HTTPFields {
+    private static let totals = ["X-Total-Count", "X-Total", "Total-Count", "X-Pagination-Total-Count"].compactMap { HTTPField.Name($0) }
+
+    /// Adjusts the fields that count the items of a list by those that were added or removed.
+    package mutating func countItems(_ growth: Int) {
+        guard growth != 0 else { return }
+        for name in Self.totals {
+            guard let text = self[name], let value = Int(text), case let (sum, overflow) = value.addingReportingOverflow(growth), !overflow,
+                sum >= 0
+            else { continue }
+            self[name] = String(sum)
+        }
+    }
+}
+
+// MARK: - Query
+
+/// A query's parameters, sorted by their effect on the list (docs/outbox.md#reads; docs/reference/configuration.md#resources `resources`).
+struct CollectionQuery {
+    /// The match of an item with the query.
+    enum Fit { case yes, no, unknown }
+
+    struct Parameter: Hashable {
+        let name: String
+        let value: String
+
+        /// True if it selects items, and sets neither the page nor the order nor the members.
+        var selects: Bool {
+            if name.hasPrefix("$") || name.hasPrefix("_"), CollectionQuery.signed.contains(name.plain) { return false }
+            return !CollectionQuery.pages.contains(name.plain) && !CollectionQuery.shapes.contains(name.plain)
+        }
+    }
+
+    /// Equality filters: each selects items whose member of that name equals the value or contains it.
+    private let filters: [Parameter]
+    /// True if something else selects items: a search, a time stamp, a name that no item has, a value with operators.
+    private let isOpaque: Bool
+    /// True if the query sets a page, an order or a selection of members.
+    let isShaped: Bool
+    /// True if the query requests the beginning of the list.
+    let isFirstPage: Bool
+
+    /// Parses a raw query, nil for none. A parameter is an equality filter only if every one of `items` that has such a member passes it:
+    /// one counterexample shows that the parameter means something else to the upstream.
+    /// - Parameter equality: What stands before the value of a filter that selects what is equal to it; nil if it is the value alone.
+    init(_ query: String?, items: [JSONValue], equality: String? = nil) {
+        let parameters = Self.parameters(in: query ?? "")
+        let selecting = parameters.filter(\.selects)
+        let filters = selecting.compactMap { parameter -> Parameter? in
+            guard !Self.searches.contains(parameter.name.plain), !parameter.value.contains(","),
+                selecting.count(where: { $0.name == parameter.name }) == 1, parameter.value.hasPrefix(equality ?? "")
+            else { return nil }
+            let filter = Parameter(name: parameter.name, value: String(parameter.value.dropFirst(equality?.count ?? 0)))
+            return items.allSatisfy { Self.fit($0, to: filter) != .no } ? filter : nil
+        }
+        self.filters = filters
+        isOpaque = filters.count < selecting.count
+        isShaped = selecting.count < parameters.count
+        isFirstPage = parameters.allSatisfy(Self.beginsList)
+    }
+
+    /// True if anything selects items; otherwise changing an item neither adds nor removes it.
+    var selects: Bool { isOpaque || !filters.isEmpty }
+
+    /// Returns the match of an item with the filters, regardless of the page.
+    func fit(_ item: JSONValue) -> Fit {
+        let fits = filters.map { Self.fit(item, to: $0) }
+        if fits.contains(.no) { return .no }
+        return isOpaque || fits.contains(.unknown) ? .unknown : .yes
+    }
+
+    /// A member that the item lacks is `unknown`: the upstream may give it a default.
+    private static func fit(_ item: JSONValue, to parameter: Parameter) -> Fit {
+        switch item[parameter.name] {
+        case .array(let elements): elements.contains { isEqual($0, to: parameter.value) ?? false } ? .yes : .no
+        case let value?: isEqual(value, to: parameter.value).map { $0 ? .yes : .no } ?? .unknown
+        case nil: .unknown
+        }
+    }
+
+    /// Compares a value with a parameter's text; nil for types that a query cannot express.
+    private static func isEqual(_ value: JSONValue, to text: String) -> Bool? {
+        switch value {
+        case .string(let string): string.utf8.elementsEqual(text.utf8)
+        case .number(let number): JSONNumber(literal: text) == number
+        case .bool(let bool): ["true": bool, "1": bool, "false": !bool, "0": !bool][text]
+        case .null, .array, .object: nil
+        }
+    }
+
+    static func parameters(in query: String) -> [Parameter] {
+        query.utf8.split(separator: UInt8(ascii: "&")).map { text in
+            let name = text.prefix { $0 != FieldByte.equals }
+            return Parameter(name: FormEncoding.text(of: name), value: FormEncoding.text(of: text.dropFirst(name.count + 1)))
+        }
+    }
+
+    private static func beginsList(_ parameter: Parameter) -> Bool {
+        switch parameter.name.plain {
+        case "page", "page[number]": ["", "0", "1"].contains(parameter.value)
+        case "offset", "skip", "page[offset]": ["", "0"].contains(parameter.value)
+        case "cursor", "pagetoken", "after", "before", "startingafter", "endingbefore", "page[cursor]", "page[after]", "page[before]",
+            "skiptoken", "getpages":
+            parameter.value.isEmpty
+        default: true
+        }
+    }
+
+    private static let pages: Set<String> = [
+        "page", "limit", "offset", "skip", "cursor", "pagetoken", "after", "before", "startingafter", "endingbefore", "perpage", "pagesize",
+        "page[number]", "page[size]", "page[offset]", "page[limit]", "page[cursor]", "page[after]", "page[before]",
+    ]
+    private static let shapes: Set<String> = [
+        "sort", "sortby", "order", "orderby", "direction", "fields", "include", "expand", "select", "columns",
+    ]
+    /// Names that have this meaning only with a sign: `$count` of OData, `_summary` of FHIR.
+    private static let signed: Set<String> = ["count", "total", "format", "summary", "elements", "pretty", "top", "skiptoken", "getpages"]
+    private static let searches: Set<String> = ["q", "query", "search", "filter", "where", "since", "updatedafter", "updatedsince"]
+}
+
+extension String {
+    /// The name in lower case without separators, so that `perPage`, `per_page` and `per-page` are equal; without the sign of OData, and
+    /// `fields` for `fields[notes]`.
+    fileprivate var plain: String {
+        let name = lowercased().filter { $0 != "_" && $0 != "-" && $0 != "$" }
+        return name.hasPrefix("fields[") ? "fields" : name
     }
 }
