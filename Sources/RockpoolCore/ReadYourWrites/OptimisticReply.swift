@@ -158,7 +158,7 @@ package struct AnswerForm: Hashable, Sendable {
     package var bareStatus: Int? { content == .nothing && !names ? status : nil }
 }
 
-// MARK: - Optimistic reply
+// MARK: - What upstreams answer
 
 /// The writes of one upstream that it answers in the same form: their method, with the declared resource and the kind of path below it, the
 /// configured route, or the path.
