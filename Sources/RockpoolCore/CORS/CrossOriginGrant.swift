@@ -157,16 +157,6 @@ extension HTTPFields {
     func listed(_ name: HTTPField.Name) -> [String] { self[values: name].flatMap { FieldList.members(of: $0).map(String.init) } }
 }
 
-/// The origins of pages that may read Rockpool's own replies for one upstream (docs/reference/configuration.md#upstreams, `cors`).
-package enum CrossOriginRule: Hashable, Sendable {
-    /// The origins that the upstream itself has allowed.
-    case remembered
-    /// No page of another origin.
-    case off
-    /// These origins, serialised as in the field `Origin`.
-    case origins([String])
-}
-
 /// A group of paths with the same permissions.
 package enum CrossOriginScope {
     /// Maximum length in bytes of a group's name; longer paths have no remembered permissions.

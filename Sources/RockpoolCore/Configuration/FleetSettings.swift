@@ -1,6 +1,34 @@
-// The settings that the nodes of a fleet must have in common (docs/fleet.md#settings).
+// The settings of a gateway among others: the caches of its site, the office that it reports to (docs/reference/configuration.md#fleet),
+// and the outbox that a fleet shares.
 
-/// What decides how a queued write is ordered, sent and kept, by key and as text.
+/// What a gateway has to do with others.
+package struct FleetSettings: Hashable, Sendable {
+    /// The proxy listeners of all gateways of the site, which share what their caches hold; empty: none.
+    package var parents: [String] = []
+    /// The one of `parents` that is this gateway.
+    package var own: String?
+    /// The reports to a collector; nil: none.
+    package var report: SiteReportSettings?
+
+    package init() {}
+}
+
+/// The reports of a site to a collector (`rockpool fleet collect`).
+package struct SiteReportSettings: Hashable, Sendable {
+    /// Where reports are posted.
+    package var url: String
+    /// The name under which the collector knows this site.
+    package var site: String
+    /// The file with the signing secret.
+    package var secretFile: String
+    package var every = TimeSpan.minutes(5)
+
+    package init(url: String, site: String, secretFile: String) {
+        (self.url, self.site, self.secretFile) = (url, site, secretFile)
+    }
+}
+
+/// What decides how a queued write is ordered, sent and kept, by key and as text (docs/fleet.md#settings).
 package struct AgreedSettings: Hashable, Sendable {
     private let values: [String: String]
 
@@ -52,4 +80,33 @@ package struct FleetDifference: Hashable, Sendable {
 
     /// What differs, in words.
     package var advice: String { "\(name) has other settings: \(words)" }
+}
+
+/// Where the outbox is kept: in this node's SQLite alone, or in a PostgreSQL that a fleet shares (docs/reference/configuration.md#outbox).
+package struct OutboxSettings: Hashable, Sendable {
+    package var store = OutboxEngine.sqlite
+    /// The address of the shared database, `postgresql://…`, without a password.
+    package var url: String?
+    /// A private file with the address, which may hold a password. Takes precedence over `url`.
+    package var urlFile: String?
+    /// The name of this node in lists; nil: the host's name.
+    package var node: String?
+    /// True to refuse a database whose acknowledgement does not survive the loss of its host.
+    package var requiresSynchronous = false
+    package var whenUnreachable = OutboxAbsence.local
+
+    package init() {}
+}
+
+/// The engine that orders the outbox.
+package enum OutboxEngine: String, CaseIterable, Hashable, Sendable, Codable {
+    case sqlite, postgresql
+}
+
+/// What happens to a write while the shared database is away.
+package enum OutboxAbsence: String, CaseIterable, Hashable, Sendable {
+    /// This node keeps it and hands it over later.
+    case local
+    /// It is refused with 503.
+    case refuse
 }

@@ -1,5 +1,5 @@
-// The description of one kind of entity: its paths, and the locations of its id and version (docs/reference/configuration.md#resources,
-// `resources`).
+// The description of one kind of entity: its paths, the locations of its id and version (docs/reference/configuration.md#resources), its
+// format, and its batches.
 
 /// A kind of entity of an upstream. Offline writes and merges use these declarations.
 package struct Resource: Hashable, Sendable {
@@ -104,5 +104,152 @@ package struct Resource: Hashable, Sendable {
             self.cursor = cursor
             self.more = more
         }
+    }
+}
+
+// MARK: - Formats
+
+/// A format of APIs (docs/reference/configuration.md#profiles).
+package enum Profile: String, CaseIterable, Sendable, Codable {
+    /// JSON:API 1.1.
+    case jsonapi
+    /// JSON Hypertext Application Language (draft-kelly-json-hal).
+    case hal
+    /// HL7 FHIR, as JSON.
+    case fhir
+    /// OData 4.
+    case odata
+    /// PostgREST.
+    case postgrest
+
+    /// The media type of representations.
+    package var mediaType: String {
+        switch self {
+        case .jsonapi: "application/vnd.api+json"
+        case .hal: "application/hal+json"
+        case .fhir: "application/fhir+json"
+        case .odata, .postgrest: "application/json"
+        }
+    }
+
+    /// Gives a resource, of which only the collection is known, what the format says.
+    package func describe(_ resource: inout Resource) {
+        resource.profile = self
+        let path = resource.collection.hasSuffix("/") ? String(resource.collection.dropLast()) : resource.collection
+        if !resource.isSingleton { resource.item = path + "/{id}" }
+        switch self {
+        case .jsonapi:
+            resource.items = "/data"
+            resource.envelope = "/data"
+        case .hal:
+            resource.items = "/_embedded/" + (path.split(separator: "/").last ?? "items")
+        case .fhir:
+            resource.items = "/entry"
+            resource.element = "/resource"
+            resource.version = "/meta/versionId"
+            resource.updatedAt = "/meta/lastUpdated"
+        case .odata:
+            resource.items = "/value"
+            resource.id = "/ID"
+            if !resource.isSingleton { resource.item = path + "({id})" }
+        case .postgrest:
+            if !resource.isSingleton { resource.item = path + "?id=eq.{id}" }
+        }
+    }
+}
+
+// MARK: - Batches
+
+/// Templates of a batch request, and pointers into its response (docs/reference/configuration.md#sync, `sync.batch`).
+package struct BatchFormat: Hashable, Sendable {
+    /// The whole body, with `{operations}`.
+    package var body = #"{"operations":"{operations}"}"#
+    /// One operation.
+    package var operation =
+        #"{"id":"{id}","idempotencyKey":"{idempotencyKey}","method":"{method}","entity":"{target}","#
+        + #""ifMatch":"{ifMatch}","ifNoneMatch":"{ifNoneMatch}","contentType":"{contentType}","body":"{body}"}"#
+    /// The array of results.
+    package var results = "/results"
+    /// Within a result: the operation's id, its status, its header fields, and the body of its answer.
+    package var id = "/id"
+    package var status = "/status"
+    package var headers = "/headers"
+    package var answer = "/body"
+
+    package init() {}
+
+    /// The names that `operation` may have.
+    package static let names: Set<String> = [
+        "id", "idempotencyKey", "method", "target", "url", "ifMatch", "ifNoneMatch", "contentType", "body",
+    ]
+
+    /// What is wrong with it, by key; empty if it can be used.
+    package var faults: [(key: String, fault: String)] {
+        var faults: [(key: String, fault: String)] = []
+        if JSONTemplate(body)?.names != ["operations"] { faults.append(("body", "is JSON with the string \"{operations}\"")) }
+        guard let names = JSONTemplate(operation)?.names else { return faults + [("operation", "is JSON with strings such as \"{id}\"")] }
+        if let unknown = names.subtracting(Self.names).min() {
+            faults.append(("operation", "{\(unknown)} is none of \(Self.names.sorted().joined(separator: ", "))"))
+        }
+        if !names.isSuperset(of: ["id", "method"]) || names.isDisjoint(with: ["target", "url"]) {
+            faults.append(("operation", "needs {id}, {method} and {target} or {url}"))
+        }
+        return faults
+    }
+}
+
+/// A JSON value in whose strings `{name}` stands for a value (docs/outbox.md#batch-push).
+package struct JSONTemplate: Hashable, Sendable {
+    private let value: JSONValue
+
+    /// Nil unless the text is JSON.
+    package init?(_ text: String) {
+        guard let value = try? JSONValue.parse(Array(text.utf8)) else { return nil }
+        self.value = value
+    }
+
+    /// The names in it.
+    package var names: Set<String> { Self.names(in: value) }
+
+    /// Returns the document. A string that is one name becomes its value, of any type; a member or an element whose value is missing is left out.
+    package func filled(with values: [String: JSONValue]) -> JSONValue { Self.filled(value, with: values) ?? .null }
+
+    private static func filled(_ value: JSONValue, with values: [String: JSONValue]) -> JSONValue? {
+        switch value {
+        case .object(let members):
+            return .object(JSONObject(members.compactMap { name, value in filled(value, with: values).map { (name, $0) } }))
+        case .array(let elements): return .array(elements.compactMap { filled($0, with: values) })
+        case .string(let text):
+            let pieces = pieces(of: text)
+            if pieces.count == 1, pieces[0].isName { return values[String(pieces[0].text)] }
+            let texts = pieces.map { piece in
+                guard piece.isName else { return String(piece.text) }
+                return values[String(piece.text)].map { $0.string ?? String(decoding: $0.serialized(), as: UTF8.self) } ?? ""
+            }
+            return .string(texts.joined())
+        case .null, .bool, .number: return value
+        }
+    }
+
+    private static func names(in value: JSONValue) -> Set<String> {
+        switch value {
+        case .object(let members): members.reduce(into: []) { $0.formUnion(names(in: $1.value)) }
+        case .array(let elements): elements.reduce(into: []) { $0.formUnion(names(in: $1)) }
+        case .string(let text): Set(pieces(of: text).filter(\.isName).map { String($0.text) })
+        case .null, .bool, .number: []
+        }
+    }
+
+    /// The texts and the names of a string, in their order.
+    private static func pieces(of text: String) -> [(text: Substring, isName: Bool)] {
+        var pieces: [(text: Substring, isName: Bool)] = []
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            if open > rest.startIndex { pieces.append((rest[..<open], false)) }
+            pieces.append((rest[rest.index(after: open)..<close], true))
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { pieces.append((rest, false)) }
+        return pieces
     }
 }

@@ -1,4 +1,5 @@
-// A declared upstream: the complete configuration of one API (docs/reference/configuration.md#upstreams, `upstreams`).
+// A declared upstream: the complete configuration of one API (docs/reference/configuration.md#upstreams), with its TLS, its queue and its
+// budget.
 
 /// A declared upstream. Declaring it is the operator's consent to offline use and to queueing its writes.
 package struct Upstream: Hashable, Sendable {
@@ -176,4 +177,164 @@ package struct UpstreamTimeouts: Hashable, Sendable {
         self.firstByte = firstByte
         self.idle = idle
     }
+}
+
+/// Verification of the upstream's certificate, which cannot be disabled.
+package struct TLSSettings: Hashable, Sendable {
+    package var caFile: String?
+    package var minVersion: String
+    package var clientCert: String?
+    package var clientKey: String?
+
+    package init(caFile: String? = nil, minVersion: String = "1.2", clientCert: String? = nil, clientKey: String? = nil) {
+        self.caFile = caFile
+        self.minVersion = minVersion
+        self.clientCert = clientCert
+        self.clientKey = clientKey
+    }
+}
+
+// MARK: - Queue
+
+/// The writes that may be queued, and their handling (outbox.md).
+package struct QueueSettings: Hashable, Sendable {
+    package enum Uncertain: String, CaseIterable, Sendable, Codable { case ask, retry, drop }
+    package enum Credentials: String, CaseIterable, Sendable, Codable { case memory, sealed }
+    package enum Squash: String, CaseIterable, Sendable, Codable { case off, safe }
+    /// Whether equal POSTs in quick succession that are answered 202 are one write, or each is one (docs/outbox.md#repeats).
+    package enum Repeats: String, CaseIterable, Sendable, Codable { case same, each }
+
+    package var methods: [String]
+    package var maxBody: ByteCount
+    package var uncertain: Uncertain
+    /// Counted answers after which an operation is given up instead of being tried again (docs/outbox.md#answers).
+    package var maxAttempts: Int
+    package var credentials: Credentials
+    package var squash: Squash
+    package var repeats = Repeats.same
+    /// The longest time for which a write with an unknown effect is looked for, and holds later writes to its entity.
+    package var uncertainHold = TimeSpan.seconds(60)
+
+    package init(
+        methods: [String] = ["POST", "PUT", "PATCH", "DELETE", "MKCOL", "MOVE", "COPY"], maxBody: ByteCount = .mb(10),
+        uncertain: Uncertain = .ask,
+        maxAttempts: Int = 10, credentials: Credentials = .memory, squash: Squash = .off
+    ) {
+        self.methods = methods
+        self.maxBody = maxBody
+        self.uncertain = uncertain
+        self.maxAttempts = maxAttempts
+        self.credentials = credentials
+        self.squash = squash
+    }
+}
+
+/// The upstream's support for idempotency keys (docs/outbox.md#keys).
+package struct IdempotencySettings: Hashable, Sendable {
+    package enum Format: String, CaseIterable, Sendable, Codable { case quoted, raw }
+    package enum Honoured: String, CaseIterable, Sendable, Codable { case yes, no, unknown }
+
+    package var header: String
+    package var format: Format
+    package var honoured: Honoured
+    /// The time for which the upstream remembers a key, from the first send.
+    package var ttl: TimeSpan
+    /// The time for which an unanswered request may still take effect.
+    package var maxProcessing: TimeSpan
+
+    package init(
+        header: String = "Idempotency-Key", format: Format = .quoted, honoured: Honoured = .unknown, ttl: TimeSpan = .hours(24),
+        maxProcessing: TimeSpan = .seconds(30)
+    ) {
+        self.header = header
+        self.format = format
+        self.honoured = honoured
+        self.ttl = ttl
+        self.maxProcessing = maxProcessing
+    }
+}
+
+// MARK: - Budget
+
+/// How many requests an upstream may get (docs/caching.md#budgets).
+package struct RateLimitRule: Hashable, Sendable {
+    /// Requests within `per`; nil: only what the upstream announces.
+    package var requests: Int?
+    package var per = TimeSpan.minutes(1)
+
+    package init(requests: Int? = nil, per: TimeSpan = .minutes(1)) {
+        self.requests = requests
+        self.per = per
+    }
+}
+
+/// Whether the connection to an upstream is metered.
+package enum MeteredRule: String, CaseIterable, Hashable, Sendable {
+    /// As NetworkManager says.
+    case auto
+    case yes = "true"
+    case no = "false"
+}
+
+/// The purpose of a request, by which it keeps away from the rest of a budget.
+package enum RequestPurpose: Hashable, Sendable, CaseIterable {
+    /// A client waits for it.
+    case live
+    /// A queued write.
+    case replay
+    /// A refresh that no client waits for.
+    case refresh
+    case pull, prefetch
+
+    /// The part of the budget in percent that is left to others.
+    package var reservePercent: Int {
+        switch self {
+        case .live, .replay: 0
+        case .refresh: 20
+        case .pull, .prefetch: 50
+        }
+    }
+}
+
+/// A span of local time that recurs each day, `01:00-06:00`; it may contain midnight (docs/caching.md#budgets).
+package struct DayHours: Hashable, Sendable, CustomStringConvertible {
+    private static let minutesOfDay = 24 * 60
+
+    /// Minutes since midnight, the first one inclusive, the last one not.
+    private let from: Int
+    private let to: Int
+
+    /// Parses `HH:MM-HH:MM`; nil for anything else, and for an empty span.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { part -> Int? in
+            let numbers = part.split(separator: ":", omittingEmptySubsequences: false)
+            guard numbers.count == 2, numbers.allSatisfy({ $0.utf8.count == 2 && $0.utf8.allSatisfy { (48...57).contains($0) } }),
+                let hour = Int(numbers[0]), let minute = Int(numbers[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
+            else { return nil }
+            return hour * 60 + minute
+        }
+        guard parts.count == 2, let from = parts[0], let to = parts[1], from != to, from < Self.minutesOfDay else { return nil }
+        (self.from, self.to) = (from, to)
+    }
+
+    /// True if the span contains this minute of the day.
+    package func contains(minute: Int) -> Bool {
+        from < to ? (from..<to).contains(minute) : minute >= from || minute < to
+    }
+
+    package var description: String { "\(Self.text(from))-\(Self.text(to))" }
+
+    private static func text(_ minute: Int) -> String {
+        [minute / 60, minute % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
+    }
+}
+
+/// The origins of pages that may read Rockpool's own replies for one upstream (docs/reference/configuration.md#upstreams, `cors`).
+package enum CrossOriginRule: Hashable, Sendable {
+    /// The origins that the upstream itself has allowed.
+    case remembered
+    /// No page of another origin.
+    case off
+    /// These origins, serialised as in the field `Origin`.
+    case origins([String])
 }
