@@ -102,7 +102,8 @@ package struct SignedRequest: Hashable, Sendable {
 
 // MARK: - Presigned URLs
 
-/// A request's target with what signs it.
+/// A URL whose query permits a request for a time: AWS Signature Version 4 and 2, Google Cloud Storage, the shared access signatures of Azure,
+/// and CloudFront. A request's target with what signs it.
 package struct PresignedURL: Hashable, Sendable {
     /// The target without what signs it: the same whenever, and by whomever, it was signed.
     package let target: String

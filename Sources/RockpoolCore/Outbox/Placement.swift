@@ -70,7 +70,8 @@ extension String {
     }
 }
 
-/// The later operations of a lane that an open operation holds back by its own state.
+/// The later operations of a lane that an open operation holds back by its own state: the one rule for live writes, for replay and for what
+/// is shown.
 package struct LaneReach: Hashable, Sendable {
     /// The part of its own client's later operations in the lane.
     package enum Scope: Hashable, Sendable {

@@ -123,7 +123,7 @@ extension TransferFailure {
 
 // MARK: - The ring of a site
 
-/// The gateways of one site. Every one of them finds the same order for a key, whatever the order of its list.
+/// The gateways of one site, by rendezvous hashing. Every one of them finds the same order for a key, whatever the order of its list.
 package struct ParentRing: Hashable, Sendable {
     package let nodes: [String]
     /// The name of this gateway among them; nil if it is none of them.
@@ -186,7 +186,7 @@ package enum ParentAnswer: Hashable, Sendable {
     }
 }
 
-/// The last write to each origin, for a limited number of origins.
+/// The last write of this gateway to each origin, for a limited number of origins: what another one has kept from before may lack it.
 package struct OwnWriteTimes: Sendable {
     /// Origins at most.
     private static let limit = 1000

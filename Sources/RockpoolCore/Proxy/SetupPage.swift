@@ -224,7 +224,8 @@ package enum ProxyAutoConfiguration {
 
 // MARK: - QR code
 
-/// The modules of a code; true is dark.
+/// A QR code of a short text: byte mode, versions 1 to 5, error correction level L, mask 0 (ISO/IEC 18004).
+/// Its modules; true is dark.
 package struct QRCode: Hashable, Sendable {
     /// Codewords of data and of error correction by version, each in one block.
     private static let codewords: [(data: Int, correction: Int)] = [(19, 7), (34, 10), (55, 15), (80, 20), (108, 26)]

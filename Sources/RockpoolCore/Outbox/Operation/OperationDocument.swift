@@ -71,7 +71,8 @@ extension QueuedWrite {
 
 // MARK: - Body
 
-/// `body` contains JSON embedded and other text as a string; `bodyBase64` contains the bytes of anything else.
+/// `body` contains JSON embedded and other text as a string; `bodyBase64` contains the bytes of anything else. One rule
+/// holds in both directions, so that a document read can be sent.
 package enum OperationBodyJSON {
     /// Returns the member, one of the two, for a body of this type.
     package static func members(of bytes: [UInt8], contentType: String?) -> [(String, JSONValue)] {
