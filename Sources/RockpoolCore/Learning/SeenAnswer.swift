@@ -1,4 +1,4 @@
-// An answer from which something may be learned, and the entity in it (docs/outbox.md#learning).
+// An answer from which something may be learned: the entity in it, its place in a collection, and lists (docs/outbox.md#learning).
 import HTTPTypes
 
 /// The answer of an upstream to a read, or to a write that may have made an item.
@@ -139,5 +139,205 @@ struct SeenItem: Hashable, Sendable {
             guard let own = reading.ids[list.shape.id], id == nil || own == id else { return false }
             return list.members.intersection(reading.members).count * 2 >= list.members.count
         }
+    }
+}
+
+// MARK: - Places of items
+
+/// One way to read a path as that of an item.
+struct ItemPlace: Hashable, Sendable {
+    /// The longest path in bytes, and the most segments, of which anything is learned.
+    private static let length = 512
+    private static let segments = 16
+    /// The most letters of a suffix after its dot: `.json`.
+    private static let suffixLength = 5
+
+    /// The path of the collection, without a slash at its end.
+    let collection: String
+    /// The template of items.
+    let item: String
+    /// The id, decoded.
+    let id: String
+
+    /// Returns the ways to read a path, the likeliest first.
+    static func all(of path: String) -> [ItemPlace] {
+        let endsInSlash = path.count > 1 && path.hasSuffix("/")
+        let whole = endsInSlash ? path.dropLast() : path[...]
+        guard let slash = whole.lastIndex(of: "/") else { return [] }
+        let (head, last) = (String(whole[..<slash]), whole[whole.index(after: slash)...])
+        guard !last.isEmpty else { return [] }
+        var places: [ItemPlace] = []
+        if !head.isEmpty {
+            places.append(ItemPlace(collection: head, item: "\(head)/{id}" + (endsInSlash ? "/" : ""), id: last.keyText(isKey: false)))
+        }
+        guard !endsInSlash else { return places }
+        if !head.isEmpty, let dot = last.lastIndex(of: "."), dot > last.startIndex, isSuffix(last[last.index(after: dot)...]) {
+            let (stem, suffix) = (last[..<dot].keyText(isKey: false), last[dot...])
+            places += [head + suffix, head].map { ItemPlace(collection: $0, item: "\(head)/{id}\(suffix)", id: stem) }
+        }
+        if last.hasSuffix(")"), let open = last.firstIndex(of: "("), open > last.startIndex {
+            let key = last[last.index(after: open)...].dropLast().replacing("%27", with: "'")
+            let variable = key.hasPrefix("'") ? "'{id}'" : "{id}"
+            let collection = "\(head)/\(last[..<open])"
+            places.append(ItemPlace(collection: collection, item: "\(collection)(\(variable))", id: key.keyText(isKey: true)))
+        }
+        return places.filter { !$0.id.isEmpty }
+    }
+
+    /// The template of the items of a collection of which no item was read, as paths usually are.
+    static func usual(in collection: String) -> String {
+        guard !collection.hasSuffix("/") else { return "\(collection){id}/" }
+        let start = collection.lastIndex(of: "/") ?? collection.startIndex
+        guard let dot = collection[start...].lastIndex(of: "."), isSuffix(collection[collection.index(after: dot)...]) else {
+            return "\(collection)/{id}"
+        }
+        return "\(collection[..<dot])/{id}\(collection[dot...])"
+    }
+
+    /// True if `list` ends as the path above the item does, with more before its end: `/projects/4/tasks` of `/tasks/9`.
+    func isShallow(in list: String) -> Bool {
+        guard let slash = collection.lastIndex(of: "/"), list.hasPrefix(collection[..<slash] + "/"),
+            list.hasSuffix(collection[slash...])
+        else { return false }
+        return list.pathSegmentCount >= collection.pathSegmentCount + 2
+    }
+
+    /// The path of which something is learned, in the spelling that all equivalent ones share; nil for one that is too long, or that could not
+    /// be written as a template.
+    static func plain(_ path: String) -> String? {
+        guard path.utf8.count <= length, path.hasPrefix("/"), path != "/", !path.contains(where: { "{}*".contains($0) }) else { return nil }
+        let plain = path.canonicalEscapes
+        let parts = plain[...].pathSegments.withoutTrailingSlash
+        guard parts.count <= segments, parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else { return nil }
+        return plain
+    }
+
+    private static func isSuffix(_ text: Substring) -> Bool {
+        (2...suffixLength).contains(text.utf8.count) && text.utf8.allSatisfy(FieldByte.isLetter)
+    }
+}
+
+extension String {
+    fileprivate var pathSegmentCount: Int { count { $0 == "/" } }
+
+    /// A path without the slash at its end.
+    var withoutSlash: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
+}
+
+// MARK: - Lists
+
+/// The places of a list's entries and of their ids, as JSON Pointers.
+package struct ListShape: Hashable, Sendable {
+    /// The array in the body.
+    package var items: String
+    /// The object within an entry.
+    package var element: String
+    /// The id within that object.
+    package var id: String
+
+    package init(items: String, element: String = "", id: String = "/id") { (self.items, self.element, self.id) = (items, element, id) }
+}
+
+/// A list that was read.
+struct ReadList: Hashable, Sendable {
+    /// The most ids that are kept of a list, and their length in bytes; a longer id is none.
+    static let idLimit = 64
+    static let idLength = 128
+    /// The most members of an object that are looked at, and the length of their names in bytes.
+    static let memberLimit = 64
+    static let nameLength = 128
+    /// The levels of objects in which a list is looked for.
+    private static let depth = 2
+    /// Members that only an entity has, not the object around a list.
+    private static let ownIDs = ["id", "_id", "uuid", "guid"]
+
+    let shape: ListShape
+    /// The ids of its first entries.
+    let ids: [String]
+    /// The form of all ids; nil for an empty list.
+    let form: IdentifierForm?
+    /// The names that all entries have.
+    let members: Set<String>
+    /// The forms of the members that are URLs of their entries, where all entries agree.
+    let links: [String: MadeMember]
+
+    /// Finds the only list of a body; nil if there is none, or more than one.
+    init?(in body: JSONValue, profile: Profile?) {
+        let found: [ReadList]
+        switch profile {
+        case .jsonapi: found = [ReadList(body, at: ["data"])].compactMap(\.self)
+        case .fhir: found = [ReadList(body, at: ["entry"], element: ["resource"])].compactMap(\.self)
+        case .hal, .odata, .postgrest, nil:
+            found = Self.arrays(in: body, at: []).compactMap { ReadList(body, at: $0) ?? Self.wrapped(in: body, at: $0) }
+        }
+        guard found.count == 1 else { return nil }
+        self = found[0]
+    }
+
+    /// Reads the list at known places; nil if the body is none. An empty list is one.
+    init?(_ body: JSONValue, as shape: ListShape) {
+        guard let items = JSONPointer(shape.items), let element = JSONPointer(shape.element), let id = JSONPointer(shape.id),
+            let entries = items.get(in: body)?.array
+        else { return nil }
+        var (distinct, members, form): (Set<String>, Set<String>?, IdentifierForm?) = ([], nil, nil)
+        var ids: [String] = []
+        var links: [String: String]?
+        for entry in entries {
+            guard let value = element.get(in: entry), let object = value.object, let text = id.get(in: value)?.entityID,
+                distinct.insert(text).inserted
+            else { return nil }
+            if ids.count < Self.idLimit { ids.append(text) }
+            form = form.map { $0.joined(with: IdentifierForm(text)) } ?? IdentifierForm(text)
+            let names = Self.members(of: object)
+            members = members.map { $0.intersection(names) } ?? names
+            let own = (links.map { Array($0.keys) } ?? Array(names)).reduce(into: [String: String]()) { own, name in
+                own[name] = object[name]?.string.flatMap { MadeMember.template(of: $0, id: text) }
+            }
+            links = links.map { $0.filter { own[$0.key] == $0.value } } ?? own
+        }
+        (self.shape, self.ids, self.form, self.members) = (shape, ids, form, members ?? [])
+        self.links = links?.mapValues { MadeMember.link($0) } ?? [:]
+    }
+
+    private init?(_ body: JSONValue, at items: [String], element: [String] = []) {
+        let (array, object) = (JSONPointer(tokens: items), JSONPointer(tokens: element))
+        guard let first = array.get(in: body)?.array?.first.flatMap({ object.get(in: $0)?.object }) else { return nil }
+        for name in CommonMembers.ids where first[name]?.entityID != nil {
+            let shape = ListShape(items: array.text, element: object.text, id: JSONPointer(tokens: [name]).text)
+            guard let list = ReadList(body, as: shape) else { continue }
+            self = list
+            return
+        }
+        return nil
+    }
+
+    /// A list whose entries are `{"note": {"id": 1}}`: the only member with an id in each. Nil where the entries have ids themselves.
+    private static func wrapped(in body: JSONValue, at items: [String]) -> ReadList? {
+        guard let first = JSONPointer(tokens: items).get(in: body)?.array?.first?.object, first.count <= memberLimit,
+            !CommonMembers.ids.contains(where: { first[$0]?.entityID != nil })
+        else { return nil }
+        let found = first.compactMap { name, value in value.object.flatMap { _ in ReadList(body, at: items, element: [name]) } }
+        return found.count == 1 ? found[0] : nil
+    }
+
+    /// The places of arrays that are not part of an entity.
+    private static func arrays(in value: JSONValue, at place: [String]) -> [[String]] {
+        if value.array != nil { return [place] }
+        guard place.count < depth, let object = value.object, object.count <= memberLimit,
+            !ownIDs.contains(where: { object[$0]?.entityID != nil })
+        else { return [] }
+        return object.flatMap { arrays(in: $0.value, at: place + [$0.name]) }
+    }
+
+    static func members(of object: JSONObject) -> Set<String> {
+        Set(object.names.prefix(memberLimit).filter { $0.utf8.count <= nameLength })
+    }
+}
+
+extension JSONValue {
+    /// The text of a value that can be an entity's id: a string, or an integer.
+    var entityID: String? {
+        guard let text = string ?? integer.map({ String($0) }), !text.isEmpty, text.utf8.count <= ReadList.idLength else { return nil }
+        return text
     }
 }
