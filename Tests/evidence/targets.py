@@ -19,7 +19,7 @@ SESSIONS = (
     "Sources/RockpoolCore/ReadYourWrites",
     "Sources/RockpoolEngine/ReadYourWrites",
     "Sources/RockpoolEngine/Read",
-    "Sources/RockpoolCore/JSON",
+    "Sources/RockpoolCore/Encoding",
 )
 STORE = (*OUTBOX, "Sources/RockpoolStore")
 SIMULATED = ("Tests/RockpoolCoreTests/Simulation",)

@@ -75,12 +75,6 @@ package struct StoredResponse: Hashable, Sendable {
         set { requestFields[.rockpoolOwner] = newValue }
     }
 
-    /// What the pack of an answer to a fetch from git holds.
-    package var pack: StoredPack? {
-        get { requestFields[.rockpoolPack].flatMap { StoredPack(note: $0) } }
-        set { requestFields[.rockpoolPack] = newValue?.note }
-    }
-
     /// True if a client may be given the response: the one that it answered, or any while it is fresh. A stale one would have to be validated for
     /// each of the others; they get answers and copies of their own instead.
     /// - Parameter names: the names of the client's identity.

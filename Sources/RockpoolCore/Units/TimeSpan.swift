@@ -116,8 +116,8 @@ extension Int64 {
     }
 }
 
-/// A point in that order. It is counted, not read from a clock, and never repeated, also not after a restart: what was asked for after a write
-/// had ended has the greater tick (docs/outbox.md#ticks).
+/// A point in the order of what a server asks, answers and writes, whatever its wall clock does. It is counted, not read from a clock, and
+/// never repeated, also not after a restart: what was asked for after a write had ended has the greater tick (docs/outbox.md#ticks).
 package struct Tick: Hashable, Comparable, Sendable {
     /// What comes before everything.
     package static let first = Tick(number: 0)

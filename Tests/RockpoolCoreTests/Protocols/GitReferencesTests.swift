@@ -1,4 +1,4 @@
-// Lists of references, and what of them can be followed (RockpoolCore/Protocols/Git).
+// Lists of references, and what of them can be followed (RockpoolCore/Protocols/GitPack.swift).
 import Testing
 
 @testable import RockpoolCore

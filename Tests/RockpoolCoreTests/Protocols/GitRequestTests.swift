@@ -1,4 +1,4 @@
-// What clients of git ask, and the packs that answer them (RockpoolCore/Protocols/Git).
+// What clients of git ask, and the packs that answer them (RockpoolCore/Protocols/GitRequest.swift).
 import HTTPTypes
 import Testing
 

@@ -1,4 +1,4 @@
-// What clients of Git LFS ask, and answers made of those to others (RockpoolCore/Protocols/Git).
+// What clients of Git LFS ask, and answers made of those to others (RockpoolCore/Protocols/GitRequest.swift).
 import Testing
 
 @testable import RockpoolCore

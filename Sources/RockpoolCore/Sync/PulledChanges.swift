@@ -1,4 +1,5 @@
-// Applies pulled changes to cached responses of collections and items (docs/outbox.md#delta-pull, docs/storage.md#directories).
+// Pulled changes: applied to cached responses of collections and items (docs/outbox.md#delta-pull, docs/storage.md#directories), and compared
+// with the writes that wait.
 package import HTTPTypes
 
 extension Resource {

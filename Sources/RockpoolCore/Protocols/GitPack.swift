@@ -1,5 +1,6 @@
 // A list of references, as `ls-refs` of version 2 answers it and versions 0 and 1 advertise it (https://git-scm.com/docs/gitprotocol-v2;
-// https://git-scm.com/docs/gitprotocol-pack).
+// https://git-scm.com/docs/gitprotocol-pack), and packs that were fetched.
+import HTTPTypes
 
 /// The references of a repository at one moment.
 package struct GitReferences: Hashable, Sendable {
@@ -211,5 +212,13 @@ package struct StoredPack: Hashable, Sendable {
     private static func best(_ holders: [Int], among stored: [StoredPack], haves: Set<String>, isHeld: (String) -> Bool) -> Int? {
         holders.first { stored[$0].haves.contains(where: haves.contains) } ?? holders.first { stored[$0].haves.isEmpty }
             ?? holders.first { stored[$0].haves.contains(where: isHeld) }
+    }
+}
+
+extension StoredResponse {
+    /// What the pack of an answer to a fetch from git holds.
+    package var pack: StoredPack? {
+        get { requestFields[.rockpoolPack].flatMap { StoredPack(note: $0) } }
+        set { requestFields[.rockpoolPack] = newValue?.note }
     }
 }
