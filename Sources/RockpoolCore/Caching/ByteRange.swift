@@ -192,9 +192,7 @@ package enum RangeReply: Hashable, Sendable {
         else { return false }
         return asked == modified && date - modified >= .seconds(1)
     }
-}
 
-extension RangeReply {
     /// One range out of a stored part.
     private static func cut(_ part: ContentRange, request: RequestHead, stored: ResponseHead) -> RangeReply? {
         guard let held = part.range, let length = part.length, let asked = ranges(request: request, stored: stored) else { return nil }

@@ -71,9 +71,7 @@ package struct CacheControl: Hashable, Sendable {
     package var forbidsStale: Bool {
         mustRevalidate || noCache == .all || (isPrivate != .all && (proxyRevalidate || sMaxAge != nil))
     }
-}
 
-extension CacheControl {
     private mutating func read(_ value: String) {
         for directive in DirectiveSequence(value) { apply(directive) }
     }

@@ -81,9 +81,7 @@ package struct CacheKey: Hashable, Sendable {
         guard part.utf8.contains(0x0A) else { return part }
         return part.utf8.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(Substring($0)) }.joined(separator: "%0A")
     }
-}
 
-extension CacheKey {
     /// The parts of a key that the requests at one URL have in common.
     package struct Place: Hashable, Sendable {
         /// `LF origin LF target LF`.

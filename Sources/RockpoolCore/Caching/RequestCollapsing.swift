@@ -76,9 +76,7 @@ package enum RequestCollapsing {
         let insists = wishes.noCache != .absent || wishes.maxAge != nil || wishes.minFresh != nil || wishes.onlyIfCached
         return insists ? .requestDirective : nil
     }
-}
 
-extension RequestCollapsing {
     /// The state of the leader's fetch once its head has arrived or the fetch has failed.
     package enum Arrival: Hashable, Sendable {
         /// No head was received.

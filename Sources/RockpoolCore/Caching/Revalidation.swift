@@ -92,9 +92,7 @@ package enum Revalidation {
         if freshened.directives.noStore && !freshened.directives.mustUnderstand && rule != .always { return false }
         return partition != .shared || freshened.directives.isPrivate != .all
     }
-}
 
-extension Revalidation {
     /// The effect of a response to HEAD on the stored response to GET (§4.3.5).
     package enum HeadOutcome: Hashable, Sendable {
         /// The same representation; its fields were updated.

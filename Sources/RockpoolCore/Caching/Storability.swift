@@ -56,9 +56,7 @@ package enum Storability: Hashable, Sendable {
         if (selecting + implied).contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
         return partitioned(request: request, response: response, validity: validity, context: context)
     }
-}
 
-extension Storability {
     private static func refusal(of request: RequestHead, context: StorageContext) -> Reason? {
         if context.rule == .never || context.strategy == .networkOnly { return .route }
         if !context.cachesByBody {

@@ -47,9 +47,7 @@ package enum Vary {
         }
         return names
     }
-}
 
-extension Vary {
     /// True if `request` has the field values that selected the stored variant, or differs from them only in content codings for which the
     /// variant serves as well.
     /// - Parameter isExact: True to compare codings like all other fields.

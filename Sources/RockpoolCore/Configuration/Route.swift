@@ -208,9 +208,7 @@ package struct LifetimeRule: Hashable, Sendable {
 
     /// True if `min` is above `max`.
     package var isContradictory: Bool { least.map { least in most.map { least > $0 } ?? false } ?? false }
-}
 
-extension LifetimeRule {
     /// Reads the text that is kept with a stored response; nil if it is none.
     init?(_ text: String) {
         self.init()

@@ -118,9 +118,7 @@ package struct CacheCategory: Hashable, Sendable, Codable {
 
     /// True if only its share and the limit of the cache make it smaller: its entries are kept for offline use.
     package var isKept: Bool { name == Self.critical.name || offlineWindow == .forever }
-}
 
-extension CacheCategory {
     package static let critical = CacheCategory(name: "critical", guaranteePercent: 40, weight: 8)
     package static let important = CacheCategory(
         name: "important", ttl: .hours(1), offlineWindow: .days(30), guaranteePercent: 20, weight: 4)

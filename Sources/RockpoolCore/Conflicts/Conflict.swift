@@ -59,9 +59,7 @@ package struct Conflict: Hashable, Sendable, Identifiable {
         self.resolution = resolution
         self.decidedBy = decidedBy
     }
-}
 
-extension Conflict {
     /// The two changes: mine first, then theirs.
     package enum Kind: String, CaseIterable, Sendable, Codable {
         case editEdit = "edit-edit"

@@ -275,9 +275,7 @@ extension Timestamp {
             return nil
         }
     }
-}
 
-extension Timestamp {
     /// How far a stated time may lie ahead of the clock of the server that states it.
     package static let tolerance = TimeSpan.minutes(5)
 

@@ -156,9 +156,7 @@ package struct RelayTemplate: Sendable {
         }
         return rest.isEmpty
     }
-}
 
-extension RelayTemplate {
     /// A head that matches.
     package struct Match: Sendable {
         /// Bytes of the head, with its blank line.

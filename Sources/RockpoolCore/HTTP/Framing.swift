@@ -9,9 +9,7 @@ package enum Framing: Hashable, Sendable {
     case length(Int64)
     /// The chunked transfer coding without any other coding.
     case chunked
-}
 
-extension Framing {
     /// The rule of RFC 9112 §6.1 or §6.3 that a head violates.
     enum Fault: Error, Hashable, Sendable {
         case lengthAndCoding, repeatedCoding, malformedCoding, unknownCoding, codingBeforeHTTP11

@@ -55,9 +55,7 @@ package enum RequestGate {
         try checkExpectation(in: fields)
         return Admission(target: parsed, host: host, framing: framing)
     }
-}
 
-extension RequestGate {
     private static func checkSizes(
         target: String, fields: HTTPFields, limits: ClientLimits, hasRawValues: Bool
     ) throws(Refusal) {

@@ -69,9 +69,7 @@ package struct SearchVariance: Hashable, Sendable {
         }
         return members.joined(separator: ", ")
     }
-}
 
-extension SearchVariance {
     /// The text shared by equivalent queries and by no others: decoded and encoded again, without insignificant parameters, and stably
     /// sorted by name if the order of names is insignificant. Under the default, or past the limits, the query is returned unchanged.
     package func normalized(query: String) -> String {

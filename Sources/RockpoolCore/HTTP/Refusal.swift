@@ -15,9 +15,7 @@ package struct Refusal: Error, Hashable, Sendable {
         self.problem = problem
         self.detail = detail
     }
-}
 
-extension Refusal {
     /// 400: violates the grammar of HTTP or URIs.
     package static func badRequest(_ detail: String) -> Refusal {
         Refusal(status: 400, problem: "bad-request", detail: detail)
@@ -48,9 +46,7 @@ extension Refusal {
     package static func unprocessable(_ detail: String) -> Refusal {
         Refusal(status: 422, problem: "unprocessable", detail: detail)
     }
-}
 
-extension Refusal {
     /// Returns a 409: not possible in this state; the detail contains the reason (docs/reference/admin-api.md#problems).
     package static func conflict(_ detail: String) -> Refusal {
         Refusal(status: 409, problem: "conflict", detail: detail)

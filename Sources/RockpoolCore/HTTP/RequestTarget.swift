@@ -12,9 +12,7 @@ package enum RequestTarget: Hashable, Sendable {
     case origin(String)
     /// `*`: OPTIONS only.
     case asterisk
-}
 
-extension RequestTarget {
     /// The path prefix of Rockpool's own documents on every authority (docs/reference/behaviour.md#status-document).
     package static let ownPath = "/.well-known/rockpool/"
 

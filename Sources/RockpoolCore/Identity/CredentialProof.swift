@@ -182,9 +182,7 @@ package struct CredentialComparison: Sendable {
         default: return .ended(answer == answers[0] ? .proved : .unclear)
         }
     }
-}
 
-extension CredentialComparison {
     /// The read that is sent for a comparison: the same one, but for what belongs to one request alone, and without `Authorization`, unless
     /// `withCredential`. All else that may say who asks stays.
     package static func question(like request: RequestHead, withCredential: Bool) -> RequestHead {

@@ -93,9 +93,7 @@ package struct SpaceRequest: Hashable, Sendable {
     }
 
     package var bytes: Int64 { files.addedClamped(rows) }
-}
 
-extension SpaceRequest {
     package static func + (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest {
         SpaceRequest(files: a.files.addedClamped(b.files), rows: a.rows.addedClamped(b.rows))
     }

@@ -91,9 +91,7 @@ package struct Reachability: Hashable, Sendable {
         case .auto: isConnected
         }
     }
-}
 
-extension Reachability {
     /// Records an event. `random` in 0..<1 spreads the next probe by ± 20 %; 0.5 means no spread.
     package mutating func record(_ event: Event, now: Timestamp, random: Double = 0.5) -> Action {
         let isFirst = !isTried

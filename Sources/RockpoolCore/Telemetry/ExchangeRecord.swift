@@ -81,9 +81,7 @@ package struct ExchangeRecord: Hashable, Sendable {
         }
         return shown
     }
-}
 
-extension ExchangeRecord {
     /// The document of a list.
     package var json: JSONValue {
         [

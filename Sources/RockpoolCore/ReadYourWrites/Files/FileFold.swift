@@ -100,9 +100,7 @@ package struct FileFold: Sendable {
         }
         return found
     }
-}
 
-extension FileFold {
     /// The places of writes by the paths that they concern.
     fileprivate struct Index: Sendable {
         /// Of those that concern a path alone, and of those that concern everything below it too; ascending.

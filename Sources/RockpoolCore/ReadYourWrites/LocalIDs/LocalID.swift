@@ -105,9 +105,7 @@ package struct ServerID: Hashable, Sendable {
 
     /// The id percent-encoded except for unreserved characters (RFC 3986 §2.3), so that it is literal in any part of a URI and in a form.
     package var percentEncoded: String { String(decoding: Self.percentEncoded(text), as: UTF8.self) }
-}
 
-extension ServerID {
     /// Returns the id escaped for its place. Nil where it cannot be written literally: it is empty, it would be a dot segment of the path,
     /// or the place has no escape for one of its characters.
     func written(at found: LocatedLocalID) -> [UInt8]? {

@@ -8,9 +8,7 @@ struct LocalIDOccurrence: Hashable, Sendable {
     var range: Range<Int>
     /// True if the id or an adjacent delimiter is percent-encoded: then its replacement is percent-encoded too.
     var isPercentEncoded: Bool
-}
 
-extension LocalIDOccurrence {
     /// Returns all occurrences, in order.
     static func all(in bytes: [UInt8]) -> [LocalIDOccurrence] {
         let span = bytes.span

@@ -31,9 +31,7 @@ package enum CollectionFold {
         for (id, writes) in byItem { folding.fold(writes, of: id) }
         return folding.outcome()
     }
-}
 
-extension CollectionFold {
     /// A row whose client asked for it alone, with the writes to it.
     private static func row(
         _ base: JSONValue, with writes: [FoldedWrite], resource: Resource, shape: RepresentationShape

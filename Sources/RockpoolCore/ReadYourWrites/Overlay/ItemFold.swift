@@ -179,9 +179,7 @@ package struct FoldedWrite: Hashable, Sendable {
     var idValue: JSONValue? {
         id.map { id in idIsNumber ? JSONNumber(literal: id).map(JSONValue.number) ?? .string(id) : .string(id) }
     }
-}
 
-extension FoldedWrite {
     /// The state of its entity with this write, after those before it; one that is delivered does not count.
     func state(after earlier: EntityState?) -> EntityState? {
         if isDelivered { return earlier }
