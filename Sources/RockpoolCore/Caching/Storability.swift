@@ -389,7 +389,7 @@ package enum KeptChallenge {
 
 // MARK: - Types of content
 
-/// `category: auto` (docs/security-model.md#cache-deception).
+/// `category: auto`.
 package enum CategoryGuess {
     /// The name of a built-in category: `assets` for images, fonts, media, code and archives; `important` for documents and data;
     /// `ephemeral` for streams and for responses without a usable type.
@@ -427,7 +427,8 @@ package enum CategoryGuess {
     }
 }
 
-/// Compares a target's file name with the type of the content received for it (web cache deception).
+/// Compares a target's file name with the type of the content received for it (web cache deception;
+/// docs/security-model.md#cache-deception).
 enum DeceptivePath {
     private static let staticNames: Set<Substring> = [
         "css", "js", "mjs", "jpg", "jpeg", "png", "gif", "ico", "svg", "webp", "avif", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4",

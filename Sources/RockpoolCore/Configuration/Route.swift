@@ -192,7 +192,7 @@ package struct SuccessRule: Hashable, Sendable {
 // MARK: - Caching
 
 /// `ttl` of a route. It is kept with a stored response, so that every later decision about it follows the same rule
-/// (docs/caching.md#lifetimes-by-route) (docs/caching.md#storability; cf. Squid's quick_abort_min, _max and _pct).
+/// (docs/caching.md#lifetimes-by-route).
 package struct LifetimeRule: Hashable, Sendable {
     /// `default`: the lifetime of a response that states none; nil: that of the category, or a heuristic one.
     package var fallback: TimeSpan?
@@ -234,7 +234,7 @@ package struct LifetimeRule: Hashable, Sendable {
     }
 }
 
-/// The decision about one fetch when its client disconnects.
+/// The decision about one fetch when its client disconnects (docs/caching.md#storability; cf. Squid's quick_abort_min, _max and _pct).
 package enum ClientAbortPolicy: Hashable, Sendable {
     /// Read the rest and store it.
     case finish

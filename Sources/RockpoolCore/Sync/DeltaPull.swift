@@ -105,7 +105,7 @@ package struct DeltaPull: Sendable {
 
 // MARK: - Pages
 
-/// A change of one entity (docs/outbox.md#delta-pull; RFC 8288 for `Link`).
+/// A change of one entity (docs/outbox.md#delta-pull).
 package enum DeltaChange: Hashable, Sendable {
     /// The entity exists in this representation. `version` is the value at the version pointer; nil where versions are ETags.
     case upsert(id: String, version: String?, representation: JSONValue)

@@ -14,9 +14,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     }
     /// The same, as the key of tables.
     private(set) package var shortID: UUIDText
-    /// The state.
     package var state: OperationState
-    /// The reason for the state.
     package var reason: OperationReason?
     /// Determines, with the key, whether it may be sent twice.
     package var method: HTTPRequest.Method

@@ -221,13 +221,10 @@ package struct OperationRelations: Hashable, Sendable {
 package struct OperationLink: Hashable, Sendable {
     /// The public id.
     package var id: String
-    /// The state.
     package var state: OperationState
-    /// The reason for the state.
     package var reason: OperationReason?
-    /// The request's method, for identification.
+    /// The method and the URL of its request.
     package var method: String
-    /// The request's URL.
     package var url: String
 
     package init(id: String, state: OperationState, reason: OperationReason? = nil, method: String, url: String) {

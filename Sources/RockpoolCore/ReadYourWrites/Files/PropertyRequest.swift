@@ -115,8 +115,8 @@ package struct PropertyRequest: Sendable {
 
 // MARK: - Answers of 207
 
-/// A multistatus document that is changed without being written anew: everything that is not replaced stays as its server wrote it (RFC
-/// 4918 §13, §14.16; docs/outbox.md#files-and-collections).
+/// A multistatus document that is changed without being written anew: everything that is not replaced stays as its server wrote it
+/// (RFC 4918 §13, §14.16; docs/outbox.md#files-and-collections).
 package struct Multistatus: Sendable {
     /// The element of one resource.
     package struct Response: Sendable {

@@ -166,7 +166,7 @@ package struct ServerMapping: Hashable, Sendable {
 
 // MARK: - Dependencies
 
-/// The reason why one operation needs another. The raw values are stored in the `op_dep` table (docs/outbox.md#dependencies `op_dep`).
+/// The reason why one operation needs another. The raw values are stored in the `op_dep` table (docs/outbox.md#dependencies).
 package enum DependencyKind: String, CaseIterable, Sendable, Codable {
     /// Its request contains a local id that the other operation's answer will map.
     case id

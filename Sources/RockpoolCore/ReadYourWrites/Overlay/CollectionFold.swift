@@ -303,7 +303,7 @@ extension HTTPFields {
 
 // MARK: - Query
 
-/// A query's parameters, sorted by their effect on the list (docs/outbox.md#reads; docs/reference/configuration.md#resources `resources`).
+/// A query's parameters, sorted by their effect on the list (docs/outbox.md#reads; docs/reference/configuration.md#resources).
 struct CollectionQuery {
     /// The match of an item with the query.
     enum Fit { case yes, no, unknown }
