@@ -129,7 +129,7 @@ package struct EchoSearch: Sendable {
 
     private static func hex(_ byte: UInt8) -> [UInt8] { Array(((byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8) }
 
-    // MARK: search
+    // MARK: - Search
 
     /// Searches the values of a head's fields. `Vary` has names of fields, not values.
     package mutating func read(_ head: ResponseHead) {

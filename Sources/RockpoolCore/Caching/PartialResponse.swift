@@ -193,7 +193,7 @@ extension PartialResponse {
         return (range, length)
     }
 
-    // MARK: runs
+    // MARK: - Runs
 
     private typealias Run = [(index: Int, range: Range<Int64>)]
 

@@ -117,7 +117,7 @@ struct ConflictResolver {
 
     private var rules: MergeRules { MergeRules(met.resource, asksForCounters: met.mayHaveApplied) }
 
-    // MARK: the record
+    // MARK: - The record
 
     func verdict(
         _ action: ConflictVerdict.Action, result: JSONValue? = nil, resolution: Conflict.Resolution? = nil, fields: [MergedField]? = nil
@@ -199,7 +199,7 @@ struct ConflictSides {
         return met.theirs == .gone ? .editDelete : .editEdit
     }
 
-    // MARK: comparisons
+    // MARK: - Comparisons
 
     /// True if the upstream shows the intended state: no change of the write is missing, members that only the upstream writes aside.
     var isDelivered: Bool {
@@ -251,7 +251,7 @@ struct ConflictSides {
         }
     }
 
-    // MARK: merging
+    // MARK: - Merging
 
     /// Merges the sides; nil unless mine and theirs are JSON objects.
     func merged(_ rules: MergeRules, mineIsNewer: Bool? = nil) -> ThreeWayMerge? {
@@ -264,7 +264,7 @@ struct ConflictSides {
         base == nil ? nil : merged(MergeRules(met.resource, always: .client))
     }
 
-    // MARK: recorded sides
+    // MARK: - Recorded sides
 
     /// The members that a merge patch writes: all that is known of mine where the client's base is not.
     var writtenFields: [MergedField] {

@@ -88,7 +88,7 @@ struct RequestRewriter {
         return Resend(request: unconditional(asJSON(head)), body: enveloped(shape.unstamped(object)), detection: .strong)
     }
 
-    // MARK: parts
+    // MARK: - Parts
 
     private func resend(_ head: RequestHead, body: [UInt8], over theirs: ConflictCase.Theirs, carriesVersion: Bool) -> Resend {
         var head = unconditional(head, isNewBody: body != self.body)

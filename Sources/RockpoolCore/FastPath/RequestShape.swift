@@ -179,7 +179,7 @@ package struct PlainLines: Sendable {
         return true
     }
 
-    // MARK: one line
+    // MARK: - One line
 
     package func kind(at index: Int) -> Kind {
         let bit: UInt32 = 1 << UInt32(index)
@@ -193,7 +193,7 @@ package struct PlainLines: Sendable {
     /// The line from its name to its end: CR and LF.
     package func whole(at index: Int) -> Range<Int> { Int(lines[index].name)..<(Int(lines[index].valueEnd) + 2) }
 
-    // MARK: credentials
+    // MARK: - Credentials
 
     package var hasCredential: Bool { credentials != 0 }
 
@@ -216,7 +216,7 @@ package struct PlainLines: Sendable {
         return position == expected.count
     }
 
-    // MARK: one name
+    // MARK: - One name
 
     /// The range of the value of the field with this lower-case name: nil if it is absent, empty if it is repeated.
     package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {

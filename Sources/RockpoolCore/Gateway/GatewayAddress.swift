@@ -136,7 +136,7 @@ extension GatewayAddress {
         return translated(String(reference)).map { value[..<start] + quote + $0 + quote }
     }
 
-    // MARK: cookies
+    // MARK: - Cookies
 
     /// A cookie of the origin's domain belongs to the gateway's host. Over plain HTTP it loses `Secure`, and what needs `Secure`; a name
     /// with the prefix `__Secure-` or `__Host-` keeps it, because clients accept such a cookie only so.

@@ -41,7 +41,7 @@ package struct CrossOriginGrant: Hashable, Sendable {
     }
 }
 
-// MARK: learning
+// MARK: - Learning
 
 extension CrossOriginGrant {
     /// Maximum number of remembered methods, fields or exposed fields; further ones are dropped.
@@ -90,7 +90,7 @@ extension CrossOriginGrant {
     }
 }
 
-// MARK: storing
+// MARK: - Storing
 
 extension CrossOriginGrant {
     /// The form in which the cache stores it: one line for each property.

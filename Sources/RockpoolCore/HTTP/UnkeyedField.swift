@@ -53,7 +53,7 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
         }
     }
 
-    // MARK: names
+    // MARK: - Names
 
     private static let table = FieldNameTable(names, prefixes: prefixes)
 
@@ -125,7 +125,7 @@ package enum UnkeyedField: String, CaseIterable, Sendable {
         "sec-", "accept-", "want-", "access-control-request-", "if-", "content-", "proxy-", "rockpool-",
     ]
 
-    // MARK: words
+    // MARK: - Words
 
     private enum Word { case selects, correlates, numbered, id, key, otherKey }
 

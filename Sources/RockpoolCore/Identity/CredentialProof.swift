@@ -268,7 +268,7 @@ package struct PlaceAccess: Sendable {
 
     private mutating func turn() { (before, now) = (now, Generation()) }
 
-    // MARK: digests
+    // MARK: - Digests
 
     /// Fields of a signature, which have another value in each request.
     private static let signing: Set<String> = ["date", "x-amz-date", "x-amz-content-sha256", "signature", "signature-input"]

@@ -83,7 +83,7 @@ package struct APIDescription: Hashable, Sendable {
     }
 }
 
-// MARK: storing
+// MARK: - Storing
 
 extension APIDescription {
     /// The form in which it is stored.
@@ -182,7 +182,7 @@ private struct OpenAPIDocument {
         return found
     }
 
-    // MARK: schemas
+    // MARK: - Schemas
 
     /// The schema of the answer 200 to an operation.
     private func schema(of operation: JSONValue) -> JSONValue? {
@@ -223,7 +223,7 @@ private struct OpenAPIDocument {
         return nil
     }
 
-    // MARK: one path
+    // MARK: - One path
 
     /// A path of the document.
     private struct Path {

@@ -110,7 +110,7 @@ package struct LearnedShape: Hashable, Sendable {
         ].compactMap(\.self).joined(separator: ", ")
     }
 
-    // MARK: storing
+    // MARK: - Storing
 
     /// The form in which it is stored.
     var json: JSONValue {

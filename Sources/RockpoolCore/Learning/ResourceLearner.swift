@@ -74,7 +74,7 @@ package struct ResourceLearner: Sendable {
         return evidence.values.contains { $0.lists[plain.withoutSlash] != nil }
     }
 
-    // MARK: evidence
+    // MARK: - Evidence
 
     /// Takes an answer of the upstream.
     package mutating func note(_ seen: SeenAnswer) -> [Change] {
@@ -124,7 +124,7 @@ package struct ResourceLearner: Sendable {
         return confirmDescribed(key, of: seen.owner)
     }
 
-    // MARK: descriptions
+    // MARK: - Descriptions
 
     /// Takes what a description of the API says, in place of an earlier one.
     /// - Parameter owner: the identity that has read it; that of answers that all share for one that the operator has named.
@@ -160,7 +160,7 @@ package struct ResourceLearner: Sendable {
         return [.learned(candidate.path)]
     }
 
-    // MARK: items and creates
+    // MARK: - Items and creates
 
     /// The lists that an item may be of whose path does not tell its list; none where the path above it is a list itself.
     private func shallowLists(of item: SeenItem) -> [String] {
@@ -231,7 +231,7 @@ package struct ResourceLearner: Sendable {
         return (reading, place.item)
     }
 
-    // MARK: what is known
+    // MARK: - What is known
 
     private mutating func noteList(_ seen: SeenAnswer, _ index: Int) -> [Change] {
         let resource = learned.entries[index].resource
@@ -319,7 +319,7 @@ package struct ResourceLearner: Sendable {
         return changes
     }
 
-    // MARK: forgetting
+    // MARK: - Forgetting
 
     /// Forgets what is known and what was seen of one collection, or of all.
     /// - Returns: the number of shapes that were known.
@@ -349,7 +349,7 @@ package struct ResourceLearner: Sendable {
         return shapes.count != before
     }
 
-    // MARK: storing
+    // MARK: - Storing
 
     /// True if nothing is to be kept over restarts.
     package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty && descriptions.isEmpty }

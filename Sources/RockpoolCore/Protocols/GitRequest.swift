@@ -76,7 +76,7 @@ package struct GitRequest: Hashable, Sendable {
         if isVersion2 { readCommand(packets) } else if first.hasPrefix("want ") { readWants(packets) } else { return nil }
     }
 
-    // MARK: version 2
+    // MARK: - Version 2
 
     private mutating func readCommand(_ packets: [GitPacket]) {
         let lines = packets.split(separator: .delimiter, maxSplits: 1).map { $0.compactMap(\.text) }
@@ -115,7 +115,7 @@ package struct GitRequest: Hashable, Sendable {
     /// True for references that a clone asks for, too.
     private static func isUsual(_ prefix: String) -> Bool { usual.contains { $0.hasSuffix("/") ? prefix.hasPrefix($0) : prefix == $0 } }
 
-    // MARK: versions 0 and 1
+    // MARK: - Versions 0 and 1
 
     private mutating func readWants(_ packets: [GitPacket]) {
         kind = .fetch
@@ -132,7 +132,7 @@ package struct GitRequest: Hashable, Sendable {
         setKey(self.capabilities, lines)
     }
 
-    // MARK: the answer
+    // MARK: - The answer
 
     /// What an answer with a pack begins with.
     /// - Parameter bases: the objects of the client on which the pack builds.
@@ -156,7 +156,7 @@ package struct GitRequest: Hashable, Sendable {
 
     private static let nothingCommon = GitPacket.line("NAK")
 
-    // MARK: both
+    // MARK: - Both
 
     private mutating func read(_ lines: [String]) {
         for line in lines {

@@ -2,7 +2,7 @@
 
 /// A request that asks, or that needs its answer as every program of its API expects it.
 enum Question {
-    // MARK: the path
+    // MARK: - The path
 
     /// True if a POST to this path asks.
     static func isAsked(at path: String) -> Bool {
@@ -39,7 +39,7 @@ enum Question {
         ":counttokens", ":embedcontent", ".search", ".query",
     ]
 
-    // MARK: names of methods
+    // MARK: - Names of methods
 
     /// True if the name of a method says that it reads: `query`, `torrent-get`, `core.get_status`, `users.list`, `DescribeInstances`.
     static func isReading(_ name: String) -> Bool {
@@ -57,7 +57,7 @@ enum Question {
         return next.isUppercase || next == "_" || next == "-"
     }
 
-    // MARK: parameters
+    // MARK: - Parameters
 
     /// What the parameters of a form or of a query ask; nil for those of an ordinary write.
     /// - Parameter isBody: true for a form; in a URL a `query` may be anything.

@@ -60,7 +60,7 @@ package enum QueuedReply: Hashable, Sendable {
     }
 }
 
-// MARK: repeats
+// MARK: - Repeats
 
 /// The mark of a queued write that was answered 202: an equal request of the same client within `time` is the same write. It is kept among
 /// the write's fields, and is never sent.

@@ -268,7 +268,7 @@ package struct QRCode: Hashable, Sendable {
         return Array(words.prefix(count))
     }
 
-    // MARK: error correction
+    // MARK: - Error correction
 
     /// The Reed-Solomon remainder over GF(2^8) with the polynomial 0x11D (§7.5).
     private static func correction(of data: [UInt8], count: Int) -> [UInt8] {
@@ -298,7 +298,7 @@ package struct QRCode: Hashable, Sendable {
         return UInt8(truncatingIfNeeded: result)
     }
 
-    // MARK: modules
+    // MARK: - Modules
 
     private mutating func fix(_ row: Int, _ column: Int, isDark: Bool) {
         guard (0..<size).contains(row), (0..<size).contains(column) else { return }

@@ -128,7 +128,7 @@ package struct AnswerForm: Hashable, Sendable {
         return WriteEffect.describes(shape.unwrapped(value), of: folded, base: nil, shape: shape)
     }
 
-    // MARK: storing
+    // MARK: - Storing
 
     /// The form as it is stored: the status; then, unless the answer carried nothing else, what it carried.
     package var text: String {

@@ -412,7 +412,7 @@ extension ShownState {
     }
 }
 
-// MARK: over a restart
+// MARK: - Over a restart
 
 extension Sight {
     /// A note, as it is kept over a restart: contents are not part of it.

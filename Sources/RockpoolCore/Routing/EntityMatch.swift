@@ -162,7 +162,7 @@ struct ResourceTemplates: Hashable, Sendable {
         return item.target(values)
     }
 
-    // MARK: parts of a match
+    // MARK: - Parts of a match
 
     /// The match of an item; nil if its resource was learned, and its id is not of the form that was learned.
     private func admitted(_ match: EntityMatch) -> EntityMatch? {

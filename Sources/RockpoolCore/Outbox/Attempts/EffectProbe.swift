@@ -163,7 +163,7 @@ struct WriteRedirect {
     /// The write's path without its ids: writes of one form have one shape.
     var shape: String { asked.filter { !Self.isID($0) }.joined(separator: "/") }
 
-    // MARK: the write's own places
+    // MARK: - The write's own places
 
     private var isOwn: Bool {
         if asked.isEmpty { return shown.isEmpty || shown.last.map(Self.isID) == true }
@@ -198,7 +198,7 @@ struct WriteRedirect {
         return !isVersion
     }
 
-    // MARK: logins
+    // MARK: - Logins
 
     /// True if a parameter of the place carries the write's path, to return there: `?next=/notes`, `?zurueck=https%3A%2F%2Fhost%2Fnotes`.
     private var carriesPath: Bool {
@@ -225,7 +225,7 @@ struct WriteRedirect {
     /// A segment in lower case, without the extension of a file.
     private static func word(_ segment: String) -> String { String(segment.lowercased().prefix { $0 != "." }) }
 
-    // MARK: targets
+    // MARK: - Targets
 
     /// Returns the path and query that a location names at the write's host. An upgrade of the same path to HTTPS names none: nothing was
     /// done yet.

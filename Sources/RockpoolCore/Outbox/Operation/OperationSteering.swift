@@ -150,7 +150,7 @@ package struct OperationEdit: Hashable, Sendable {
         }
     }
 
-    // MARK: members
+    // MARK: - Members
 
     private static func method(from value: JSONValue) throws(Refusal) -> HTTPRequest.Method {
         guard let text = value.string, let method = HTTPRequest.Method(text), method != .connect, !method.isSafe else {

@@ -152,7 +152,7 @@ package enum Lane {
     /// The lane of what one sender writes; no path begins like it.
     package static func name(upstream: String, sender: String) -> String { "\(upstream) @ \(sender)" }
 
-    // MARK: telemetry
+    // MARK: - Telemetry
 
     /// The digits of the number at the end of a telemetry lane.
     package static let numberLength = 19

@@ -16,7 +16,7 @@ extension LaneTable {
         var isStuck: Bool
     }
 
-    // MARK: the order of one client
+    // MARK: - The order of one client
 
     /// Determines the first operation of a client in a lane anew, and adds to the front queue what other clients wait for.
     /// - Parameter isChanged: true if an operation of this client, or one that it needs, has changed: then those that stand aside are sorted
@@ -157,7 +157,7 @@ extension LaneTable {
         return sequence
     }
 
-    // MARK: what is being sent
+    // MARK: - What is being sent
 
     /// Notes that an operation is being sent.
     mutating func depart(_ summary: OperationSummary) {
@@ -182,7 +182,7 @@ extension LaneTable {
         if still.count < running.count { contents[lane]?.changeQueues { $0.running = still } }
     }
 
-    // MARK: the order among clients
+    // MARK: - The order among clients
 
     /// Returns the operations of a lane that may be sent, or are looked for, before those of other clients: the first of all, and if that is
     /// unproved, also the first proved one.
@@ -228,7 +228,7 @@ extension LaneTable {
         return reach.own == .entity || head(of: LaneClient(summary)) == summary.sequence
     }
 
-    // MARK: turns
+    // MARK: - Turns
 
     /// Returns the operations that may be next after a change of a client's operations in a lane: its first one, if it is apart from those of
     /// other clients, and the first ones of the lane.

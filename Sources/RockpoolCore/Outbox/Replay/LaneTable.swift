@@ -27,7 +27,7 @@ struct LaneTable: Sendable {
         (entries, contents, dependants, texts, restated) = (SequenceTable(), [:], [:], SharedTexts(), [])
     }
 
-    // MARK: operations
+    // MARK: - Operations
 
     /// Adds the ticket and the dependencies of an operation whose entry was replaced.
     /// - Parameter before: the replaced state; nil for a new operation.
@@ -101,7 +101,7 @@ struct LaneTable: Sendable {
         return dependants(of: beside + [summary.sequence])
     }
 
-    // MARK: principals and holds
+    // MARK: - Principals and holds
 
     /// Records that the principal is proved: from now on no unproved principal blocks it.
     /// - Returns: its places in the lanes; empty if it was proved already.

@@ -150,7 +150,7 @@ extension ReplayMachine {
         return taken
     }
 
-    // MARK: tickets
+    // MARK: - Tickets
 
     /// Schedules a re-evaluation of the operation at `moment`, or earlier.
     mutating func wake(_ sequence: Int64, at moment: Timestamp) {

@@ -157,7 +157,7 @@ extension ReplayMachine {
         failed(id, after: .seconds(min(60, 1 << min(refusals, 6))), now: now)
     }
 
-    // MARK: changed operations
+    // MARK: - Changed operations
 
     /// Stores the current state of an operation; one that has ended is removed, which releases those behind it.
     private mutating func put(_ summary: OperationSummary, now: Timestamp) {

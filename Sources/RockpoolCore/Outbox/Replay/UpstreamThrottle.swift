@@ -48,7 +48,7 @@ struct UpstreamThrottle: Sendable {
         self.isReachable = isReachable
     }
 
-    // MARK: routes
+    // MARK: - Routes
 
     /// The pauses of its routes.
     var routePauses: [RoutePause] { watches.values.compactMap(\.pause) }

@@ -46,7 +46,7 @@ package struct LocalID: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { text }
 
-    // MARK: the form of texts
+    // MARK: - The form of texts
 
     /// The length of a text in characters.
     static let length = 40
@@ -65,7 +65,7 @@ package struct LocalID: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    // MARK: the form of numbers
+    // MARK: - The form of numbers
 
     /// The number of digits, and the first one of them.
     static let digits = 16

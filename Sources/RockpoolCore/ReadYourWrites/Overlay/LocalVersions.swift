@@ -18,7 +18,7 @@ package struct LocalVersions {
 
     init(_ shape: RepresentationShape) { (self.shape, place) = (shape, shape.version) }
 
-    // MARK: reads
+    // MARK: - Reads
 
     /// Returns a folded representation in which the declared version, and a member that repeats the ETag, name the local state.
     /// - Parameters:
@@ -47,7 +47,7 @@ package struct LocalVersions {
         }
     }
 
-    // MARK: writes
+    // MARK: - Writes
 
     /// Returns the declared version in a representation; nil without one, and for one that is no text.
     package func version(in body: [UInt8]) -> String? {
