@@ -26,18 +26,21 @@ package enum ImpliedVary {
     /// - `Git-Protocol` if the response is one of git: it selects the version of the protocol, which an older client cannot read;
     /// - every field of the request that selects, and every one whose value the head repeats (`UnkeyedField`, `EchoSearch`).
     /// - Parameters:
+    ///   - repeating: the fields whose values may be the request's; nil for all. What has not changed was searched when it was stored.
     ///   - selectsType: true if another stored response of the key has a type that the request's `Accept` does not permit.
     ///   - isPrivate: true if all of the response is `private`; evaluated only where it counts.
     package static func completed(
-        _ head: ResponseHead, for request: RequestHead, selectsType: Bool = false, isPrivate: @autoclosure () -> Bool
+        _ head: ResponseHead, for request: RequestHead, repeating: HTTPFields? = nil, selectsType: Bool = false,
+        isPrivate: @autoclosure () -> Bool
     ) -> ResponseHead {
         guard let named = Vary.names(in: head.fields) else { return head }
         let suspected = candidates.filter {
             !named.contains($0)
                 && ($0 == .accept && selectsType || isSuspected($0, in: head, to: request, isPrivate: isPrivate()))
         }
-        var search = EchoSearch(for: request)
-        search?.read(head)
+        let repeating = repeating ?? head.fields
+        var search = repeating.isEmpty ? nil : EchoSearch(for: request)
+        search?.read(repeating)
         return varying(head, by: suspected + request.fields.selectingNames + (search?.found ?? []))
     }
 
@@ -131,9 +134,9 @@ package struct EchoSearch: Sendable {
 
     // MARK: - Search
 
-    /// Searches the values of a head's fields. `Vary` has names of fields, not values.
-    package mutating func read(_ head: ResponseHead) {
-        for field in head.fields where field.name != .vary {
+    /// Searches the values of fields. `Vary` has names of fields, not values.
+    package mutating func read(_ fields: HTTPFields) {
+        for field in fields where field.name != .vary {
             read(field.value.utf8.span)
             end()
         }

@@ -56,11 +56,12 @@ package enum Revalidation {
         }
         if stored.entityTag != nil { excluded.insert(HTTPField.Name.eTag.canonicalName) }
 
-        var replaced: Set<String> = []
+        var (replaced, new): (Set<String>, HTTPFields) = ([], [:])
         // Both describe the earlier exchange; keeping them would add its age to that of the new one.
         fields[.age] = nil
         fields[.date] = HTTPDate.format(responseTime)
         for field in notModified.fields where !excluded.contains(field.name.canonicalName) {
+            if field.name != .date, !stored.head.fields[values: field.name].contains(field.value) { new.append(field) }
             if replaced.insert(field.name.canonicalName).inserted { fields[values: field.name] = [] }
             fields.append(field)
         }
@@ -69,7 +70,8 @@ package enum Revalidation {
         let head =
             request.map { request in
                 ImpliedVary.completed(
-                    updated, for: request, isPrivate: CacheControl.governing(in: updated.fields).directives.isPrivate == .all)
+                    updated, for: request, repeating: new,
+                    isPrivate: CacheControl.governing(in: updated.fields).directives.isPrivate == .all)
             } ?? updated
         var freshened = StoredResponse(
             head: head, requestFields: stored.requestFields, requestTime: sent.at, asked: sent.tick, responseTime: responseTime,

@@ -75,8 +75,9 @@ extension StringProtocol {
     /// A path or a URL under the spelling that all equivalent ones share: escapes in upper case, and none of them where the character needs
     /// none (RFC 3986 §6.2.2.1, §6.2.2.2). It names lanes, entities, keys and invalidations; a request is sent as its client has spelled it.
     package var canonicalEscapes: String {
-        let percent = UInt8(ascii: "%")
-        guard utf8.contains(percent) else { return String(self) }
+        let (text, percent) = (String(self), UInt8(ascii: "%"))
+        // Of a known type: the compiler knows how to search it.
+        guard text.utf8.contains(percent) else { return text }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(utf8.count)
         var rest = Array(utf8)[...]

@@ -10,7 +10,9 @@ import Synchronization
 package final class RelayedRead: FetchLead {
     private let reads: ReadPipeline
     private let context: RequestContext
-    private let key: FetchKey
+    private let base: CacheKey
+    /// Of the fetch that others may wait for.
+    private let key: FetchKey?
     /// The epoch of the fetch table before it was known what is stored.
     private let epoch: UInt64
     let beganAt: Moment
@@ -36,7 +38,7 @@ package final class RelayedRead: FetchLead {
         refused: @escaping @Sendable () -> Void
     ) {
         guard context.presigned == nil else { return nil }
-        let base = context.fetchBase
+        base = context.fetchBase
         (epoch, beganAt) = (reads.inFlight.epoch(of: base), reads.updates.cache.moment())
         let keys = StoragePartition.readable(by: context.identity.partition).map { context.key(in: $0) }
         // Looked for after the epoch was read, so that what is stored since then is noticed by `begin`.
@@ -48,15 +50,15 @@ package final class RelayedRead: FetchLead {
         }
         (self.reads, self.context, self.refused, self.finalFields) = (reads, context, refused, finalFields)
         (self.sight, asked) = (sight, sight.moment())
-        key = context.fetchKey(varyingBy: stored?.forwarding.varyNames ?? [])
         leads = mayLead && !reads.inFlight.isUncollapsible(at: base, now: beganAt.at)
+        key = leads ? context.fetchKey(varyingBy: stored?.forwarding.varyNames ?? []) : nil
     }
 
     deinit { leave() }
 
     /// Registers the read where it leads. False if another one of the same key is under way: then the read pipeline answers.
     package func begin() -> Bool {
-        guard leads else { return true }
+        guard let key else { return true }
         guard case .lead(let fetch) = reads.inFlight.join(at: key, since: epoch, mayFollow: false, now: beganAt) else { return false }
         self.fetch.withLock { $0 = fetch }
         return true
@@ -68,14 +70,14 @@ package final class RelayedRead: FetchLead {
     /// Ends the read, because its response is passed on and not stored, as the next ones will be.
     /// - Parameter head: with end-to-end fields only; nil if it shows no state.
     package func pass(_ head: ResponseHead?) {
-        if leads { reads.inFlight.note(uncollapsible: key.base, now: reads.now()) }
+        if leads { reads.inFlight.note(uncollapsible: base, now: reads.now()) }
         if let head { note(head, content: nil, includes: beganAt.tick) }
         leave()
     }
 
     /// Ends the read without a response: the requests that wait for it look again.
     package func leave() {
-        guard let fetch = takeFetch() else { return }
+        guard let key, let fetch = takeFetch() else { return }
         reads.inFlight.leave(key: key)
         fetch.giveUp()
     }
@@ -88,7 +90,8 @@ package final class RelayedRead: FetchLead {
     ///   - head: with end-to-end fields only.
     ///   - body: whole.
     package func keep(_ head: ResponseHead, body: ByteBuffer, on executor: any TaskExecutor) -> Bool {
-        guard let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context), let fetch = takeFetch()
+        guard let key, let copy = reads.responses.copy(of: head, length: body.readableBytes, sentAt: beganAt, for: context),
+            let fetch = takeFetch()
         else { return false }
         note(head, content: nil, includes: beganAt.tick)
         fetch.start(on: executor) { [self] in
@@ -116,7 +119,7 @@ package final class RelayedRead: FetchLead {
         if context.plan.upstream?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
         finalFields.add(to: &reply, trace: trace)
         if leads, case .validate = reads.lookup.reuse(of: [entry], for: context.request, rules: stored.forwarding.rules, now: now) {
-            reads.inFlight.note(uncollapsible: key.base, now: now)
+            reads.inFlight.note(uncollapsible: base, now: now)
         }
         leave()
         return reply

@@ -399,7 +399,8 @@ final class Invalidations: Sendable {
     /// - Parameter isNearby: true if a write nearby counts, too.
     func ownWrite(to path: String, since sent: Tick, isNearby: Bool = false) -> Tick? {
         moments.withLock { moments in
-            [moments[.path(path)], isNearby ? moments[.near(path)] : nil].compactMap(\.self).filter { $0 > sent }.max()
+            guard !moments.isEmpty else { return nil }
+            return [moments[.path(path)], isNearby ? moments[.near(path)] : nil].compactMap(\.self).filter { $0 > sent }.max()
         }
     }
 
@@ -423,6 +424,8 @@ final class Invalidations: Sendable {
 
     /// True if any of these names was invalidated after a request had been sent.
     func happened(toAny names: [Name], since sent: Tick) -> Bool {
-        moments.withLock { moments in names.contains { name in moments[name].map { $0 > sent } ?? false } }
+        moments.withLock { moments in
+            !moments.isEmpty && names.contains { name in moments[name].map { $0 > sent } ?? false }
+        }
     }
 }
