@@ -125,7 +125,4 @@ final class KeptClientKeys: Sendable {
 extension DataStore {
     /// True if it is known that the outbox has no open operation.
     package var isKnownEmpty: Bool { empty.isKnown }
-
-    /// False if no operation was accepted under the key of this write, as far as they are kept. Asks no database.
-    package func mayHold(keyOf new: QueuedWriteDraft) -> Bool { clientKeys.mayHold(ClientKey(new).texts) }
 }

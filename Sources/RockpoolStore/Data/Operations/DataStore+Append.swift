@@ -102,6 +102,9 @@ extension DataStore {
         }
     }
 
+    /// False if no operation was accepted under the client's key of this write, as far as they are kept. Asks no database.
+    package func mayHold(keyOf new: QueuedWriteDraft) -> Bool { clientKeys.mayHold(ClientKey(new).texts) }
+
     /// Checks the limit, including the changes of this transaction and the missing part of the reserve, and the free disk space.
     func checkRoom(in db: Database, for cost: Int64) throws {
         let turn = queue.turns
