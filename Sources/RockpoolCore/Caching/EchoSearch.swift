@@ -251,13 +251,18 @@ private struct Automaton: Sendable {
     private var isEnd: [Bool] = []
 
     init(_ all: [TextSearch.Text]) {
-        for byte in Set(all.lazy.flatMap(\.bytes).map(FieldByte.lowercased)) {
-            for same in [byte, byte >= 0x61 && byte <= 0x7A ? byte & ~0x20 : byte] {
-                classes[Int(same)] = UInt8(truncatingIfNeeded: classCount)
+        var length = 1
+        for text in all {
+            length += text.bytes.count
+            for byte in text.bytes where classes[Int(byte)] == 0 {
+                classes[Int(byte)] = UInt8(truncatingIfNeeded: classCount)
+                if FieldByte.isLetter(byte) { classes[Int(byte ^ 0x20)] = classes[Int(byte)] }
+                classCount += 1
             }
-            classCount += 1
         }
         table = [Int32](repeating: 0, count: classCount)
+        table.reserveCapacity(classCount * length)
+        texts.reserveCapacity(length)
         for text in all { insert(text) }
         link()
         isEnd = texts.map { !$0.isEmpty }
@@ -271,7 +276,7 @@ private struct Automaton: Sendable {
             if table[place] == 0 {
                 table[place] = Int32(texts.count)
                 texts.append([])
-                table += [Int32](repeating: 0, count: classCount)
+                table.append(contentsOf: repeatElement(0, count: classCount))
             }
             state = Int(table[place])
         }
