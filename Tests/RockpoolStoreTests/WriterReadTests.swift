@@ -2,6 +2,7 @@
 import Foundation
 import NIOCore
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import RockpoolStore
