@@ -11,7 +11,7 @@ NOTATIONS = {
     "n * 1024": re.compile(r"\* 1_?024\b|(?<![\w.])1_?024 \*"),
 }
 # A number given to one of these names is a count of something else: `keyCount = 4096`, `pages: 65_536`.
-COUNT = re.compile(r"(?<!byte)(?:count|Count|connections|pages)(?:: Int)?(?: =|:) $")
+COUNT = re.compile(r"(?<!byte)(?:count|Count|connections|pages)(?:: Int(?:64)?)?(?: =|:) $")
 
 
 def byte_sizes(project: Project) -> Result:

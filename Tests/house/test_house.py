@@ -49,7 +49,7 @@ def project(files: dict[str, str]) -> Project:
 class HouseTests(unittest.TestCase):
     def test_counts_are_no_sizes(self) -> None:
         lines = [
-            "let keyCount = 4096",
+            "let keyCount = 4096, tickCount: Int64 = 1 << 41",
             "let keys = table(count: 8192, byteCount: 4096)",
             "let limit = 65_536, other = 16 << 20",
             "if text.utf8.count > 2 * 1024 {}",

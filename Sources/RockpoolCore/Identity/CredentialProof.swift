@@ -207,8 +207,8 @@ package struct CredentialComparison: Sendable {
 /// The places that refuse some clients, and those that answer clients without a credential: the latest of each, by digests. A place that was
 /// forgotten proves less than before, never more.
 package struct PlaceAccess: Sendable {
-    /// Digests in each of two generations.
-    private static let limit = 4096
+    /// The most digests of a kind in each of two generations.
+    private static let digestCount = 4096
 
     private struct Generation {
         /// Places that answer requests without a credential.
@@ -236,7 +236,7 @@ package struct PlaceAccess: Sendable {
             now.open.remove(Self.place(of: request))
             before.open.remove(Self.place(of: request))
         }
-        if now.refused.count >= Self.limit { turn() }
+        if now.refused.count >= Self.digestCount { turn() }
         let refused = Self.digest(of: asking.credential)
         now.refused[Self.digest(of: request, beside: asking.besides)] = refused
         // A request without `Authorization` is the same one without it, and without its other credentials.
@@ -262,7 +262,7 @@ package struct PlaceAccess: Sendable {
     }
 
     private mutating func open(_ place: Int) {
-        if now.open.count >= Self.limit { turn() }
+        if now.open.count >= Self.digestCount { turn() }
         now.open.insert(place)
     }
 

@@ -125,8 +125,9 @@ extension APIDescription {
 
 /// The paths of a document, and the schemas of what they are answered with.
 private struct OpenAPIDocument {
-    /// The most paths that are looked at, and the most references that are followed to one schema.
-    private static let pathLimit = 4096
+    /// The most paths that are looked at.
+    private static let pathCount = 4096
+    /// The most references that are followed to one schema.
     private static let depth = 8
 
     private let document: JSONValue
@@ -137,7 +138,7 @@ private struct OpenAPIDocument {
             let paths = document["paths"]?.object, let base = Self.basePath(of: document, target: target)
         else { return nil }
         self.document = document
-        self.paths = paths.prefix(Self.pathLimit).compactMap { name, value in Path(base + name, value) }
+        self.paths = paths.prefix(Self.pathCount).compactMap { name, value in Path(base + name, value) }
     }
 
     /// The path before all paths of the document; nil if it cannot be told.

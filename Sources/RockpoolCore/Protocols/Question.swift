@@ -144,9 +144,12 @@ enum DatabaseStatement {
         return verb == "select" && String(start).contains(anyCase: " into ") ? .changes : .asks
     }
 
+    /// The most characters of a statement whose words are looked at.
+    private static let characterCount = 4096
+
     /// True for a verb that reads, followed by what can follow it: "Show boats" and "Select a colour" are sentences.
     private static func isReading(_ verb: String, _ rest: Substring) -> Bool {
-        let words = rest.prefix(4096).split { !$0.isLetter && $0 != "_" }.map { $0.lowercased() }
+        let words = rest.prefix(characterCount).split { !$0.isLetter && $0 != "_" }.map { $0.lowercased() }
         switch verb {
         case "select":
             let start = rest.first { !$0.isWhitespace }
@@ -200,7 +203,7 @@ enum DatabaseStatement {
 /// A name of a form or of a query, with its value.
 struct FormParameter {
     /// Bytes of a value that are decoded; a statement is shorter.
-    private static let valueLimit = 4096
+    private static let valueLimit = Int.kib(4)
 
     let name: String
     private let raw: ArraySlice<UInt8>

@@ -271,8 +271,8 @@ package struct RegistryToken: Hashable, Sendable {
 
 /// The answers of registries about credentials, by their names, while the server runs.
 package struct RegistryAdmissions: Sendable {
-    /// Number of tokens, and of answers.
-    package static let limit = 4096
+    /// The most tokens, and the most answers.
+    private static let maximumCount = 4096
     /// After this time a registry is asked again.
     package static let askedAgainAfter = TimeSpan.minutes(10)
 
@@ -293,8 +293,8 @@ package struct RegistryAdmissions: Sendable {
 
     /// Notes that a token was given to the client of a name.
     package mutating func note(token: String, of holder: String, until end: Timestamp, now: Timestamp) {
-        if tokens.count >= Self.limit { tokens = tokens.filter { $0.value.expiresAt > now } }
-        if tokens.count >= Self.limit { tokens = [:] }
+        if tokens.count >= Self.maximumCount { tokens = tokens.filter { $0.value.expiresAt > now } }
+        if tokens.count >= Self.maximumCount { tokens = [:] }
         tokens[token] = Token(holder: holder, expiresAt: end)
     }
 
@@ -311,8 +311,8 @@ package struct RegistryAdmissions: Sendable {
             admitted[place] = nil
             return
         }
-        if admitted.count >= Self.limit { admitted = admitted.filter { $0.value > now } }
-        if admitted.count >= Self.limit { admitted = [:] }
+        if admitted.count >= Self.maximumCount { admitted = admitted.filter { $0.value > now } }
+        if admitted.count >= Self.maximumCount { admitted = [:] }
         admitted[place] = min(now + Self.askedAgainAfter, token.flatMap { tokens[$0]?.expiresAt } ?? .distantFuture)
     }
 

@@ -380,7 +380,7 @@ extension JSONValue {
 
 extension ShownState {
     /// The largest content that is kept.
-    package static let contentLimit = 65_536
+    package static let contentLimit = Int.kib(64)
 
     /// What an answer shows of a place that its client may change; nil if it shows no state. Of a reply with queued writes the version is the
     /// upstream's, below them, and the content is not known.

@@ -124,7 +124,7 @@ package struct Tick: Hashable, Comparable, Sendable {
     /// What comes after everything.
     package static let last = Tick(number: .max)
 
-    /// The greater the later. Before ticks were counted, milliseconds since 1970 took their place (`Ticks.runLength`).
+    /// The greater the later. Before ticks were counted, milliseconds since 1970 took their place (`Ticks.runTickCount`).
     package let number: Int64
 
     package init(number: Int64) { self.number = number }
@@ -135,19 +135,19 @@ package struct Tick: Hashable, Comparable, Sendable {
 /// Counts the ticks of one server.
 package final class Ticks: Sendable {
     /// The ticks of one run. Times in milliseconds are less than those of the first run until 2039.
-    package static let runLength: Int64 = 1 << 41
+    package static let runTickCount: Int64 = 1 << 41
 
     private let counted: Atomic<Int64>
 
     /// - Parameter run: the number of the run, from 1.
-    package init(run: Int64 = 1) { counted = Atomic(run.multipliedClamped(by: Self.runLength)) }
+    package init(run: Int64 = 1) { counted = Atomic(run.multipliedClamped(by: Self.runTickCount)) }
 
     /// The number of this run.
-    package var run: Int64 { counted.load(ordering: .sequentiallyConsistent) / Self.runLength }
+    package var run: Int64 { counted.load(ordering: .sequentiallyConsistent) / Self.runTickCount }
 
     /// Begins a run after the one with this number, whose ticks do not come again; does nothing in a later one.
     package func begin(after run: Int64) {
-        let first = run.addedClamped(1).multipliedClamped(by: Self.runLength)
+        let first = run.addedClamped(1).multipliedClamped(by: Self.runTickCount)
         _ = counted.max(first, ordering: .sequentiallyConsistent)
     }
 

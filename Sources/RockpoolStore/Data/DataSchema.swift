@@ -359,7 +359,7 @@ extension DataSchema {
 
     /// The times of before take the place of ticks.
     static let version8: @Sendable (Database) throws -> Void = { db in
-        let last = Ticks.runLength - 1
+        let last = Ticks.runTickCount - 1
         try db.execute(
             sql: """
                 ALTER TABLE op ADD COLUMN sent_tick INTEGER;

@@ -88,14 +88,14 @@ final class RareOperations: Sendable {
 /// Remembers the hashes of all client keys that the outbox may hold: a write with another key is no repeat of what is kept.
 final class KeptClientKeys: Sendable {
     /// Maximum number, of about a megabyte; beyond it any key counts as held.
-    private static let limit = 65_536
+    private static let keyCount = 65_536
 
-    /// Nil beyond the limit.
+    /// Nil beyond that number.
     private let hashes = Mutex<Set<Int>?>([])
 
     /// Reads the keys and watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
-        let keys = try String.fetchAll(db, sql: "SELECT client_key FROM op WHERE client_key IS NOT NULL LIMIT \(Self.limit + 1)")
+        let keys = try String.fetchAll(db, sql: "SELECT client_key FROM op WHERE client_key IS NOT NULL LIMIT \(Self.keyCount + 1)")
         for key in keys { note(key) }
         db.add(
             function: DatabaseFunction("note_client_key", argumentCount: 1) { [self] values in
@@ -117,7 +117,7 @@ final class KeptClientKeys: Sendable {
     private func note(_ key: String) {
         hashes.withLock { hashes in
             hashes?.insert(key.hashValue)
-            if hashes?.count ?? 0 > Self.limit { hashes = nil }
+            if hashes?.count ?? 0 > Self.keyCount { hashes = nil }
         }
     }
 }

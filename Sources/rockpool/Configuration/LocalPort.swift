@@ -8,7 +8,7 @@ enum LocalPort {
     static func freeAddress(from address: String?) throws(CommandFailure) -> String {
         guard var place = address.flatMap({ HostAndPort($0) }) else { return "127.0.0.1:7630" }
         let first = place.port
-        for port in first..<min(first + 100, 65_536) {
+        for port in first...min(first + 99, Int(UInt16.max)) {
             place.port = port
             if place.isFree { return place.description }
         }

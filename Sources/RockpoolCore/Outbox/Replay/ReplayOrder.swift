@@ -10,11 +10,11 @@ package struct ReplayOrder {
     /// and needs no clock: one step of priority equals one `ageingStep`.
     static func rank(_ operation: OperationSummary) -> Int64 {
         operation.acceptedAt.milliseconds.addedClamped(Int64(operation.priority) * ageingStep.milliseconds)
-            .addedClamped(operation.isTelemetry ? telemetryDelay : 0)
+            .addedClamped(operation.isTelemetry ? telemetryDelay.milliseconds : 0)
     }
 
-    /// Telemetry is sent where nothing else of its upstream is ready.
-    private static let telemetryDelay: Int64 = 1 << 52
+    /// Telemetry is sent where nothing else of its upstream is ready: longer than anything waits.
+    private static let telemetryDelay = TimeSpan.days(50_000_000)
 
     /// One client's operations in a lane that have not left its order.
     private struct Line {

@@ -282,7 +282,7 @@ extension CacheSchema {
     /// Adds `asked`, the tick of an entry's request, and `run`, the number of the last run of the server. The times of before take the place of
     /// ticks, those of own writes too.
     static let addTicks: @Sendable (Database) throws -> Void = { db in
-        let last = Ticks.runLength - 1
+        let last = Ticks.runTickCount - 1
         try db.execute(
             sql: """
                 ALTER TABLE entry ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
