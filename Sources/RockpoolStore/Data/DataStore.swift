@@ -177,6 +177,13 @@ package final class DataStore: Sendable {
             Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
                 .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
         try checkKeys()
+        try takeOver(hadKey: hadKey)
+        reserve.fill(minFree: settings.minFree.bytes)
+        try join(outbox)
+    }
+
+    /// Brings the database to the schema of this version, and takes over what an earlier run has left.
+    private func takeOver(hadKey: Bool) throws {
         let now = clock()
         // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
@@ -217,8 +224,6 @@ package final class DataStore: Sendable {
             let allocated = FileStatus.of(blobPath(name))?.allocated ?? 0
             if Paths.remove(blobPath(name)) { footprint.addFiles(-allocated) }
         }
-        reserve.fill(minFree: settings.minFree.bytes)
-        try join(outbox)
     }
 
     /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
