@@ -29,6 +29,19 @@ extension RecalledDeliveries {
     }
 }
 
+extension Credentials {
+    /// Creates credentials whose changes the copies of the cache follow.
+    convenience init(store: DataStore, cache: CacheStore, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+        self.init(store: store, logger: logger, now: now) { name in
+            if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
+        } onMove: { principal, name in
+            do { try await cache.move(principal, to: name) } catch {
+                logger.failed("copies of an identity stay under its old name", error: error)
+            }
+        }
+    }
+}
+
 extension ResourceLearning {
     /// - Parameters:
     ///   - folded: what is forgotten when something is learned.

@@ -79,13 +79,7 @@ package final class Engine: Sendable {
         clock = ClockWatch(wall: now(), steady: steady)
         exchanges = ExchangeRing(start: now())
         reachability = ReachabilityTable(upstreams: RouteTable(configuration).upstreams, now: now())
-        credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
-            if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
-        } onMove: { [cache] principal, name in
-            do { try await cache.move(principal, to: name) } catch {
-                logger.failed("copies of an identity stay under its old name", error: error)
-            }
-        }
+        credentials = Credentials(store: data, cache: cache, logger: logger, now: now)
         // What is stored encrypted is not named in a file.
         sight = ClientSight(
             directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, ticks: cache.ticks, now: now)
@@ -119,9 +113,8 @@ package final class Engine: Sendable {
             data: data, reachability: reachability, credentials: credentials, events: events, laneHolds: notifier.laneHolds,
             pauses: notifier.pauses, active: active, now: now)
         writes = WritePipeline(
-            data: data, cache: cache, credentials: credentials, events: events, reads: reads,
-            ownWrites: ownWrites, effects: effects, identities: identities, itemsBefore: itemsBefore,
-            upstreams: upstreams, renewal: renewal, notifier: notifier,
+            data: data, cache: cache, credentials: credentials, events: events, reads: reads, ownWrites: ownWrites, effects: effects,
+            identities: identities, itemsBefore: itemsBefore, upstreams: upstreams, renewal: renewal, notifier: notifier,
             documents: documents, logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)
@@ -144,6 +137,11 @@ package final class Engine: Sendable {
             cache: cache, data: data, reachability: reachability, statistics: statistics, overlay: notifier.overlay, reads: reads,
             writes: writes, active: active, ring: exchanges, finalFields: finalFields, now: now)
         tunnels = TunnelLog(ring: exchanges, active: active, now: now)
+        takeUp()
+    }
+
+    /// Takes up what an earlier run has left, and begins to report the health of the cache.
+    private func takeUp() {
         credentials.restore(configuration.upstreams)
         sight.takeUp()
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
@@ -260,25 +258,8 @@ package final class Engine: Sendable {
         if let doubt = exchange.verify(for: plan.upstream, at: now()) { plan.obstacleToQueueing = doubt.rawValue }
         signedArrivals.note(exchange, to: plan.upstream, at: now())
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
-        var keyingBody: KeyingBody?
-        do {
-            if plan.isWrite { try await exchange.removeMarks(of: plan.entity?.resource) }
-            switch plan.route?.kind {
-            case .graphql:
-                let isReachable = if case .no = permission { false } else { true }
-                keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
-            case .git: keyingBody = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
-            case .oci: keyingBody = try await Registries.route(&exchange, plan: plan)
-            case .standard, .s3, .telemetry, nil: keyingBody = try await KeyingBody.read(exchange, plan: plan)
-            }
-            if let isQueueable = keyingBody?.queueableWrite(of: exchange.request, on: plan) {
-                // It is neither answered from the store nor stored.
-                plan = routes.plan(for: exchange.request, isWrite: true)
-                plan.queueable = plan.queueable && isQueueable
-                exchange.take(keyingBody?.bytes ?? ByteBuffer())
-                keyingBody = nil
-            }
-        } catch {
+        let keyingBody: KeyingBody?
+        do { keyingBody = try await takeKeyingBody(of: &exchange, plan: &plan, permission: permission) } catch {
             return Reply(Exchange.problem(after: error), trace)
         }
         let asked = plan.showsState ? sight.moment() : 0
@@ -308,6 +289,29 @@ package final class Engine: Sendable {
         }
         trace = context.trace
         return reply
+    }
+
+    /// Reads the body of a request that says what is asked for, as those of GraphQL, Git and searches do, and plans by it; nil if the body
+    /// does not count among the keys.
+    private func takeKeyingBody(
+        of exchange: inout Exchange, plan: inout RoutePlan, permission: Reachability.Permission
+    ) async throws(TransferFailure) -> KeyingBody? {
+        if plan.isWrite { try await exchange.removeMarks(of: plan.entity?.resource) }
+        let body: KeyingBody?
+        switch plan.route?.kind {
+        case .graphql:
+            let isReachable = if case .no = permission { false } else { true }
+            body = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
+        case .git: body = try await GitRouting.route(&exchange, plan: &plan, routes: routes)
+        case .oci: body = try await Registries.route(&exchange, plan: plan)
+        case .standard, .s3, .telemetry, nil: body = try await KeyingBody.read(exchange, plan: plan)
+        }
+        guard let isQueueable = body?.queueableWrite(of: exchange.request, on: plan) else { return body }
+        // It is neither answered from the store nor stored.
+        plan = routes.plan(for: exchange.request, isWrite: true)
+        plan.queueable = plan.queueable && isQueueable
+        exchange.take(body?.bytes ?? ByteBuffer())
+        return nil
     }
 
     /// Replaces local ids by the server's ids, because clients may use a local id indefinitely.

@@ -212,14 +212,7 @@ extension WritePipeline {
         await ownWrites.pinBase(of: &operation, sentUnder: draft.condition, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        if blocking == nil, merge == nil, let problem = await contradiction(of: operation, context: context) {
-            body.discard()
-            return refuse(problem, context: &context)
-        }
-        let lack = Lack(files: notifier.overlay.files, cache: cache, lookup: reads.lookup, now: now())
-        if let problem = await lack.problem(of: operation, context: context)
-            ?? (operation.isTelemetry ? nil : acknowledgements.problem(of: operation, from: context.exchange, now: now()))
-        {
+        if let problem = await objection(to: operation, isFirst: blocking == nil && merge == nil, context: context) {
             body.discard()
             return refuse(problem, context: &context)
         }
@@ -272,6 +265,15 @@ extension WritePipeline {
         var reply = await answered(stored, form: form, for: context)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply.naming(data.holder(of: stored))
+    }
+
+    /// Returns why a write that would wait is refused at once; nil if it may wait.
+    /// - Parameter isFirst: true if no earlier write waits for a person, and nothing has to be merged.
+    private func objection(to operation: QueuedWriteDraft, isFirst: Bool, context: RequestContext) async -> Problem? {
+        if isFirst, let problem = await contradiction(of: operation, context: context) { return problem }
+        let lack = Lack(files: notifier.overlay.files, cache: cache, lookup: reads.lookup, now: now())
+        if let problem = await lack.problem(of: operation, context: context) { return problem }
+        return operation.isTelemetry ? nil : acknowledgements.problem(of: operation, from: context.exchange, now: now())
     }
 
     /// Returns the share of the outbox that a write of `principal` counts against, by the proofs known now
