@@ -71,6 +71,38 @@ struct Reload: Hashable, Sendable {
     }
 }
 
+/// Reads the configuration of a running server again and applies it, one time after the other.
+struct Reloads: Sendable {
+    /// Where the values in force come from.
+    let places: ConfigurationPlaces
+    let record = ReloadRecord(now: WallClock.now())
+    private let turns = ReloadTurns()
+    private let engine: Engine
+    private let listeners: Listeners
+    private let contexts: LeafContexts
+    private let logger: Logger
+    private let load: @Sendable () throws -> LoadedConfiguration
+
+    init(
+        of engine: Engine, listeners: Listeners, contexts: LeafContexts, places: ConfigurationPlaces, logger: Logger,
+        load: @escaping @Sendable () throws -> LoadedConfiguration
+    ) {
+        (self.engine, self.listeners, self.contexts, self.places) = (engine, listeners, contexts, places)
+        (self.logger, self.load) = (logger, load)
+    }
+
+    /// Reloads once. Throws the reason why the old configuration stays in force.
+    func next() async throws -> ReloadOutcome {
+        try await turns.take {
+            try await record.during(now: WallClock.now()) {
+                try await places.follow(load()) {
+                    try await Reload.perform(on: engine, listeners: listeners, contexts: contexts, to: $0, logger: logger)
+                }
+            }
+        }
+    }
+}
+
 /// When the configuration was last read, and whether it was good (docs/reference/metrics.md#server).
 final class ReloadRecord: Sendable {
     private let state: Mutex<(at: Timestamp, isGood: Bool)>

@@ -80,26 +80,9 @@ struct Server: Sendable {
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine, puller: puller)
         let announcer = Announcer(engine: engine, local: NoticeCommands())
-        let record = ReloadRecord(now: WallClock.now())
-        let places = ConfigurationPlaces(loaded.places)
-        let turns = ReloadTurns()
-        let reload: @Sendable () async throws -> ReloadOutcome = {
-            try await turns.take {
-                try await record.during(now: WallClock.now()) {
-                    try await places.follow(load()) {
-                        try await Reload.perform(on: engine, listeners: listeners, contexts: contexts, to: $0, logger: logger)
-                    }
-                }
-            }
-        }
-        var facts = Self.facts(of: loaded, places: places, engine: engine, listeners: listeners)
-        facts.authorityExpiry = { (try? authority.load())?.notAfter }
-        (facts.lastReload, facts.reload) = ({ record.last }, reload)
-        facts.declare = {
-            [file = loaded.file ?? Directories.userFile(environment: ProcessInfo.processInfo.environment)] declaration
-                throws(UpstreamDeclaration.Refusal) in
-            try await declaration.added(to: file, of: engine, listeners: listeners, reload: reload)
-        }
+        let reloads = Reloads(
+            of: engine, listeners: listeners, contexts: contexts, places: ConfigurationPlaces(loaded.places), logger: logger, load: load)
+        let facts = Self.facts(of: loaded, reloads: reloads, authority: authority, engine: engine, listeners: listeners)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, notices: announcer.sender, settings: configuration.admin,
@@ -113,16 +96,16 @@ struct Server: Sendable {
             })
         engine.connectReachability(logger: logger)
         return Server(
-            engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer, feed: feed,
-            prober: Prober(engine: engine, replayer: replayer),
-            puller: puller, resolver: resolver, announcer: announcer, reporter: SiteReporter(engine: engine, version: Version.number),
+            engine: engine, listeners: listeners, cleaner: cleaner, reload: reloads.next, replayer: replayer, feed: feed,
+            prober: Prober(engine: engine, replayer: replayer), puller: puller, resolver: resolver, announcer: announcer,
+            reporter: SiteReporter(engine: engine, version: Version.number),
             metered: MeteredWatch(budgets: engine.upstreams.budgets, active: engine.active, ask: NetworkManager.isMetered), origin: origin,
             admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
     /// What the admin API shows of the process.
     private static func facts(
-        of loaded: LoadedConfiguration, places: ConfigurationPlaces, engine: Engine, listeners: Listeners
+        of loaded: LoadedConfiguration, reloads: Reloads, authority: AuthorityFiles, engine: Engine, listeners: Listeners
     ) -> ServerFacts {
         let storage = loaded.configuration.storage
         var facts = ServerFacts()
@@ -131,8 +114,15 @@ struct Server: Sendable {
         facts.configFile = loaded.file
         (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
         facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
-        facts.values = { places.values(of: Configuration.section.show(engine.configuration)) }
+        facts.values = { reloads.places.values(of: Configuration.section.show(engine.configuration)) }
         facts.connections = { (listeners.connections.count, listeners.tunnelCount) }
+        facts.authorityExpiry = { (try? authority.load())?.notAfter }
+        (facts.lastReload, facts.reload) = ({ reloads.record.last }, reloads.next)
+        facts.declare = {
+            [file = loaded.file ?? Directories.userFile(environment: ProcessInfo.processInfo.environment)] declaration
+                throws(UpstreamDeclaration.Refusal) in
+            try await declaration.added(to: file, of: engine, listeners: listeners, reload: reloads.next)
+        }
         return facts
     }
 
