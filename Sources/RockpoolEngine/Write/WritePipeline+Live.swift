@@ -1,8 +1,10 @@
 // Writes that are sent while their client waits, and the answers to them (docs/outbox.md#client-view).
 import HTTPTypes
+import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 extension WritePipeline {
     /// Sends a write while its client waits.
@@ -148,5 +150,133 @@ extension QueuedWriteDraft {
         state = .uncertain
         reason = .lostAnswer
         nextAttemptAt = context.nextProbe(after: 0, now: now)
+    }
+}
+
+// MARK: - Effects
+
+/// Works answered live writes into the cache and the listings of files (docs/outbox.md#effects).
+struct LiveEffects: Sendable {
+    let updates: EntryUpdates
+    let effects: OwnWriteEffects
+    let overlay: WriteOverlay
+    let localIDs: LocalIDTable
+    /// Now, by the clock and in the order of ticks.
+    let moment: @Sendable () -> Moment
+
+    /// Notes an answer with a body that nothing depends on, and invalidates what it makes out of date.
+    /// - Parameter request: the request as the pipeline works with it.
+    func note(
+        _ answer: ResponseHead, to request: RequestHead, body: [UInt8], sentAt: Moment, plan: RoutePlan, identity: Identity
+    ) async {
+        await updates.invalidateEverywhere(after: answer, to: request)
+        var write = AnsweredWrite(request: request, body: body, answer: answer, answerBody: nil)
+        write.success = plan.success
+        await note(write, length: Int64(body.count), sentAt: sentAt, plan: plan, identity: identity)
+    }
+
+    /// - Parameters:
+    ///   - length: of the request's body, if that is not at hand.
+    ///   - program: that which wrote; nil where it is not known.
+    func note(
+        _ write: AnsweredWrite, length: Int64, sentAt: Moment, plan: RoutePlan, identity: Identity, program: Viewer.Program? = nil
+    ) async {
+        guard !plan.isTelemetry else { return }
+        await effects.note(write, by: Viewer(partition: identity.partition, program: program), sentAt: sentAt)
+        if write.outcome != .none { tell(write.request, partition: identity.partition) }
+        guard let upstream = plan.upstream?.name else { return }
+        if let entity = plan.entity, entity.resource != nil {
+            guard [.applied, .absent].contains(write.outcome),
+                case let (collection?, id?) = entity.names({ localIDs.alias(upstream: upstream, collection: $0, id: $1) })
+            else { return }
+            return overlay.notePassed(
+                upstream: upstream, collection: collection, entityID: id, principal: identity.principal, at: moment().tick)
+        }
+        overlay.files.note(
+            write.request, answer: write.answer, length: write.body.map { Int64($0.count) } ?? length, upstream: upstream,
+            principal: identity.principal, at: moment())
+    }
+
+    /// Tells the other nodes of a fleet where their copies may lack the write.
+    private func tell(_ request: RequestHead, partition: String?) {
+        updates.news.tell(
+            [request.url, WebDAVEffect.destination(of: request).map { request.origin.url + $0 }].compactMap(\.self)
+                .map { .near($0, partition: partition ?? "") })
+    }
+
+    /// Notes that a write may have taken effect: what is stored counts as older, and the version that its client has seen is not known any
+    /// more, so that the next write is not conditional on it.
+    func noteUnknown(_ request: RequestHead, by viewer: Viewer) async {
+        // In a task of its own, because that of a client that has left is cancelled.
+        await Task {
+            let head = ResponseHead(status: 200)
+            await updates.invalidateEverywhere(after: head, to: request)
+            var write = AnsweredWrite(request: request, body: nil, answer: head, answerBody: nil)
+            write.evidence = .nothing
+            await effects.note(write, by: viewer, sentAt: moment())
+            tell(request, partition: viewer.partition)
+        }.value
+    }
+}
+
+// MARK: - Records
+
+/// Records live writes from before their bytes are sent, so that those under way at a crash are uncertain afterwards
+/// (docs/outbox.md#live-writes).
+final class LiveTraces: Sendable {
+    private let data: DataStore
+    private let logger: Logger
+    /// True while live writes cannot be recorded.
+    private let isFailing = Atomic(false)
+    private let isCutOff = Atomic(false)
+
+    init(data: DataStore, logger: Logger) {
+        self.data = data
+        self.logger = logger
+    }
+
+    /// Records a write that is about to be sent live.
+    /// - Parameter share: the share of the outbox that its operation would count against.
+    /// - Returns: nil if it cannot be recorded. The write is sent nevertheless: it is not acknowledged yet. The log has one line about it.
+    func record(_ draft: ReceivedWrite, share: OutboxShare) async -> LiveWriteTrace? {
+        await withCheckedContinuation { continuation in record(draft, share: share) { continuation.resume(returning: $0) } }
+    }
+
+    /// Records a write, as above, for a caller without a task.
+    /// - Parameter answer: called once; on any thread.
+    func record(_ draft: ReceivedWrite, share: OutboxShare, answer: @escaping @Sendable (LiveWriteTrace?) -> Void) {
+        var operation = draft.operation
+        operation.share = share
+        // A later attempt carries the condition of this one.
+        operation.baseETag = draft.condition
+        data.record(live: operation) { [self] result in
+            switch result {
+            case .success(let trace):
+                if isFailing.exchange(false, ordering: .relaxed) { logger.notice("live writes are recorded again") }
+                answer(trace)
+            case .failure(let error):
+                if !isFailing.exchange(true, ordering: .relaxed) {
+                    logger.warning(
+                        "live writes cannot be recorded; they are sent, and a crash meanwhile leaves no trace of them",
+                        metadata: ["error": "\(error)"])
+                }
+                answer(nil)
+            }
+        }
+    }
+
+    /// Notes that the server closes the connections of what is still under way: from now on their clients have not left, they were left.
+    func cutOff() { isCutOff.store(true, ordering: .relaxed) }
+
+    /// Ends the record of a write whose client has left, so that `trace` is nil. Of a write that was cut off it stays, and makes the write
+    /// uncertain at the next start.
+    func abandon(_ trace: inout LiveWriteTrace?) {
+        if !isCutOff.load(ordering: .relaxed) { end(trace) }
+        trace = nil
+    }
+
+    /// Ends a record, because the client gets an answer. No effect if the write was queued.
+    func end(_ trace: LiveWriteTrace?) {
+        if let trace { data.end(trace) }
     }
 }

@@ -198,7 +198,7 @@ extension WritePipeline {
         return try await data.blocker(of: operation.summary(now: moment), in: operation.lane, rules: rules)
     }
 
-    // MARK: the outbox
+    // MARK: - The outbox
 
     /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
     /// - Parameter merge: how long the client waits for the outcome of merging; nil if nothing has to be merged.
@@ -328,7 +328,7 @@ extension WritePipeline {
         return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), context: &context)
     }
 
-    // MARK: replies
+    // MARK: - Replies
 
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
     func answered(_ operation: QueuedWrite, form: QueuedReply, for context: RequestContext) async -> Reply {
