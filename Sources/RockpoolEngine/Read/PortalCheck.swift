@@ -2,6 +2,7 @@
 // (docs/caching.md#portals-and-probes).
 import HTTPTypes
 import RockpoolCore
+import Synchronization
 
 /// Judges responses of `offline-first` upstreams by their signs, by the upstream's reachability and by probes.
 struct PortalCheck: Sendable {
@@ -99,5 +100,61 @@ extension OriginReply {
     /// False if the response to `request` is known to have no body (RFC 9110 §6.4.1).
     func hasBody(to request: RequestHead) -> Bool {
         length != 0 && request.method != .head && ![204, 205, 304].contains(head.status)
+    }
+}
+
+// MARK: - Good copies
+
+/// Redirects, empty responses, 404 and 410 that would replace stored copies. One caused by a portal, a mistake or a single request soon
+/// disappears; one sent by the origin recurs (docs/caching.md#good-copies, docs/security-model.md#good-copies).
+final class Sightings: Sendable {
+    private struct Sighting {
+        var status: Int
+        var location: String
+        var last: Timestamp
+        /// Number of sightings of a redirect after the first, each at least `pace` after the one before.
+        var confirmations = 0
+    }
+
+    /// Maximum number of URLs recorded.
+    static let limit = 1024
+    /// Redirects closer together than this count as one.
+    private static let pace = TimeSpan.seconds(1)
+    private static let confirmationsNeeded = 2
+    /// The times between which what is no redirect must be seen a second time; a client that reloads need not wait.
+    private static let apart = TimeSpan.minutes(1)
+    private static let window = TimeSpan.hours(1)
+
+    private let sightings = Mutex<[String: Sighting]>([:])
+
+    /// Records a response to a request that may store it.
+    /// - Parameters:
+    ///   - identity: of the partition that would store it; redirects count in all together.
+    ///   - copiedAt: When the copy was received or last validated; what is no redirect and was seen before then is contradicted by the copy.
+    ///   - isReload: True if the client wants no stored response.
+    /// - Returns: True if the same redirect was seen twice after the first time, or the same other response once within the last hour: a
+    ///   minute ago or earlier, or by a client that reloads now.
+    func confirm(
+        _ head: ResponseHead, of url: String, in identity: String, copiedAt: Timestamp, isReload: Bool, now: Timestamp
+    ) -> Bool {
+        let location = head.fields[.location] ?? ""
+        let isRedirect = (300...399).contains(head.status)
+        let subject = isRedirect ? url : "\(identity) \(url)"
+        return sightings.withLock { sightings in
+            guard var known = sightings[subject], known.status == head.status, known.location == location,
+                isRedirect || (known.last >= copiedAt && now - known.last <= Self.window)
+            else {
+                if sightings.count >= Self.limit { sightings.removeAll() }
+                sightings[subject] = Sighting(status: head.status, location: location, last: now)
+                return false
+            }
+            if !isRedirect { return isReload || now - known.last >= Self.apart }
+            if (now - known.last).magnitude >= Self.pace {
+                known.confirmations += 1
+                known.last = now
+                sightings[subject] = known
+            }
+            return known.confirmations >= Self.confirmationsNeeded
+        }
     }
 }

@@ -1,5 +1,5 @@
-// The running fetches by key, each for all concurrent requests of that key: request collapsing (RFC 9111 §4,
-// docs/architecture.md#journeys "one in flight per key").
+// The running fetches by key, each for all concurrent requests of that key: request collapsing (RFC 9111 §4, docs/architecture.md#journeys
+// "one in flight per key").
 import RockpoolCore
 import Synchronization
 
@@ -78,6 +78,8 @@ final class InFlightFetches: Sendable {
 
     private static func slot(of key: CacheKey) -> Int { key.hashValue & 1023 }
 }
+
+// MARK: - One fetch
 
 /// A running fetch and the requests that wait for its head. The fetch has its own task, so a client that leaves does not end it for the
 /// others. If the last one leaves before the head has arrived, the task is cancelled.
@@ -196,4 +198,96 @@ struct FetchReport: Sendable {
 
     var outcome: FetchOutcome
     let steps: ArraySlice<Trace.Entry>
+}
+
+// MARK: - Turns
+
+/// Grants each key to one task at a time, in order of arrival.
+final class KeyTurns<Key: Hashable & Sendable>: Sendable {
+    /// The tasks that wait for each taken key.
+    private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
+
+    /// Waits until the key is free, and takes it. `leave` must follow.
+    func enter(key: Key) async {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] != nil else {
+                    waiting[key] = []
+                    return true
+                }
+                waiting[key]?.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func leave(key: Key) {
+        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+            guard var queue = waiting[key], !queue.isEmpty else {
+                waiting[key] = nil
+                return nil
+            }
+            let next = queue.removeFirst()
+            waiting[key] = queue
+            return next
+        }
+        next?.resume()
+    }
+}
+
+/// Grants each key to one task at a time. The jobs that have arrived meanwhile go to the next one together.
+final class GatheredTurns<Job: Sendable>: Sendable {
+    /// The jobs of one turn, in order of arrival, the holder's first.
+    struct Group: Sendable {
+        let jobs: [Job]
+        /// The tasks whose jobs the holder does.
+        fileprivate let others: [CheckedContinuation<Group?, Never>]
+    }
+
+    private struct Waiter {
+        let job: Job
+        let continuation: CheckedContinuation<Group?, Never>
+    }
+
+    /// The maximum number of jobs of one turn.
+    private let limit: Int
+    /// The tasks that wait for each taken key.
+    private let waiting = Mutex<[CacheKey: [Waiter]]>([:])
+
+    init(limit: Int = 256) { self.limit = limit }
+
+    /// Waits until the key is free, and takes it; `leave` must follow.
+    /// - Returns: the jobs to do; nil if another task has done this one.
+    func enter(_ job: Job, key: CacheKey) async -> Group? {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] != nil else {
+                    waiting[key] = []
+                    return true
+                }
+                waiting[key]?.append(Waiter(job: job, continuation: continuation))
+                return false
+            }
+            if isFree { continuation.resume(returning: Group(jobs: [job], others: [])) }
+        }
+    }
+
+    /// The number of tasks that wait for a key.
+    func waitingCount(for key: CacheKey) -> Int { waiting.withLock { $0[key]?.count ?? 0 } }
+
+    /// Ends a turn, whose jobs are done.
+    func leave(_ group: Group, key: CacheKey) {
+        let next = waiting.withLock { waiting -> [Waiter] in
+            guard let queue = waiting[key], !queue.isEmpty else {
+                waiting[key] = nil
+                return []
+            }
+            waiting[key] = Array(queue.dropFirst(limit))
+            return Array(queue.prefix(limit))
+        }
+        for other in group.others { other.resume(returning: nil) }
+        guard let holder = next.first else { return }
+        holder.continuation.resume(returning: Group(jobs: next.map(\.job), others: next.dropFirst().map(\.continuation)))
+    }
 }
