@@ -13,7 +13,7 @@ struct EntryLookup: Sendable {
     let logger: Logger
     let now: @Sendable () -> Timestamp
 
-    // MARK: keys
+    // MARK: - Keys
 
     /// Returns the key of a request without a body in one partition.
     func key(of request: RequestHead, plan: RoutePlan, in partition: StoragePartition) -> CacheKey {
@@ -29,7 +29,7 @@ struct EntryLookup: Sendable {
         return cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
     }
 
-    // MARK: entries
+    // MARK: - Entries
 
     /// Returns every stored variant that the request may read: those of its own partition first, then the shared ones.
     func entries(for context: RequestContext) async -> [CacheEntry] {
@@ -89,7 +89,7 @@ struct EntryLookup: Sendable {
         return doubted
     }
 
-    // MARK: reuse
+    // MARK: - Reuse
 
     /// Decides about the reuse of stored entries for this request (RFC 9111 §4). While the upstream is unreachable under `offline-first`,
     /// an entry of the client's own partition is selected by its partition, not by the credential it was requested with.

@@ -51,7 +51,7 @@ package final class ReadPipeline: Sendable {
             cache: cache, lookup: lookup, portal: portal, active: active, learning: learning, logger: logger, now: now)
     }
 
-    // MARK: the stored response
+    // MARK: - The stored response
 
     /// Answers a read with the server's state, without queued writes.
     func readServerState(_ context: inout RequestContext) async -> Reply {
@@ -122,7 +122,7 @@ package final class ReadPipeline: Sendable {
         return await fetchCoalesced(for: &context, by: forwarding)
     }
 
-    // MARK: one fetch for requests of the same key
+    // MARK: - One fetch for requests of the same key
 
     /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
     func fetchCoalesced(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
@@ -185,7 +185,7 @@ package final class ReadPipeline: Sendable {
         return await reply(to: report.outcome, for: &context, by: forwarding)
     }
 
-    // MARK: upstream
+    // MARK: - Upstream
 
     /// Sends the read upstream, with the conditions of a revalidation in place of the client's, and applies the response: updates stored
     /// entries and decides about storage (RFC 9111 §3.4, §4.3).
@@ -292,7 +292,7 @@ package final class ReadPipeline: Sendable {
         }
     }
 
-    // MARK: the reply
+    // MARK: - The reply
 
     /// Returns the reply to the client that has caused the fetch.
     func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {

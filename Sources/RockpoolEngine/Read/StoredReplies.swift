@@ -110,7 +110,7 @@ struct StoredReplies: Sendable {
         return portal.isDoubted(plan: context.plan) ? .captive : .offline
     }
 
-    // MARK: stale responses after a failure
+    // MARK: - Stale responses after a failure
 
     /// Returns a stored response after a failure without a response, if that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
     func standIn(for failure: TransferFailure, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {

@@ -1,4 +1,5 @@
-// Requests that share the fetch of another request, whole or for a range (RFC 9111 §4, RFC 9110 §14.2; docs/caching.md#coalesced-fetches).
+// Fetches that are not one client's alone: shared with the fetch of another request, whole or for a range (RFC 9111 §4, RFC 9110 §14.2;
+// docs/caching.md#coalesced-fetches), of the whole in place of a conditional request, and behind a reply that was sent (RFC 5861 §3).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -118,5 +119,94 @@ extension ReadPipeline {
         let isUnreachable = failure.sent == .no || forwarding.selected != nil
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: forwarding.reason, detail: isUnreachable ? "unreachable" : nil)
         return context.unanswered(failure, offlineMiss: true, isValidation: forwarding.selected != nil)
+    }
+
+    // MARK: - Conditional requests without a stored entry
+
+    /// Returns the request without its conditions if its response may be stored and no entry is selected; nil otherwise.
+    ///
+    /// A client with its own cache, such as any browser, would otherwise always receive a 304, and nothing would be stored for offline use.
+    func withoutConditions(from context: RequestContext, by forwarding: Forwarding) -> RequestContext? {
+        let fields = context.request.fields
+        guard forwarding.selected == nil, context.request.method == .get, context.exchange.body == nil,
+            context.plan.strategy != .networkOnly,
+            fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince),
+            ![HTTPField.Name.range, .ifRange, .ifMatch, .ifUnmodifiedSince].contains(where: fields.contains),
+            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(at: context.fetchBase, now: now())
+        else { return nil }
+        var whole = context
+        whole.exchange.request = context.request.unconditional
+        return whole
+    }
+
+    /// Answers the request of `context` by the same request without conditions; nil if the store must be read again.
+    func fetchUnconditional(_ whole: RequestContext, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
+        var whole = whole
+        let fetched = await fetchCoalesced(for: &whole, by: forwarding)
+        context.trace = whole.trace
+        guard let reply = fetched else { return nil }
+        guard case .notModified(let head) = Preconditions.evaluate(request: context.request, stored: reply.head) else { return reply }
+        if case .stream(let source, _) = reply.body {
+            // A body that is being stored is read to its end; any other is abandoned.
+            if reply.trace.cacheStatus?.stored == true { Task { try? await source.drain() } } else { source.abandon() }
+        }
+        return Reply(head: head, body: .none(length: nil), trace: reply.trace)
+    }
+
+    // MARK: - Fetches for which no client waits (docs/caching.md#ranges)
+
+    /// Revalidates the entry in the background, so that the next read is fresh (RFC 5861 §3). At most one refresh per key runs at a time.
+    func refresh(_ entry: CacheEntry, for context: RequestContext) {
+        if upstreams.budgets.wait(for: .refresh, with: context.identity.secrets, at: context.plan.upstream, now: now()) != nil { return }
+        // On a slow connection a large body would delay requests that clients wait for (docs/caching.md#bandwidth).
+        if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, upstreams.isNarrow(context.plan.upstream) { return }
+        fetchBehind(context, varyingBy: entry.response.validity.varyNames ?? [])
+    }
+
+    /// Sends the same read as Rockpool's own request in the background. At most one per key runs at a time.
+    private func fetchBehind(_ context: RequestContext, varyingBy names: [HTTPField.Name] = []) {
+        let key = context.fetchKey(varyingBy: names)
+        guard inFlight.beginRefresh(of: key) else { return }
+        let behind = context.behind(at: now())
+        Task {
+            defer { inFlight.endRefresh(of: key) }
+            var behind = behind
+            let reply = await readServerState(&behind)
+            if case .stream(let source, _) = reply.body { try? await source.drain() }
+        }
+    }
+
+    /// Fetches the whole in the background after a HEAD or a range request, if nothing is stored and the whole may be stored, is small and
+    /// has a validator. An origin without validators may have produced the response for this request alone.
+    ///
+    /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
+    func fetchWhole(after head: ResponseHead, length: Int64?, for context: RequestContext, by forwarding: Forwarding) {
+        guard context.plan.policy == .offlineFirst, forwarding.found.allSatisfy(\.response.isHeadOnly), !context.isBehind,
+            context.exchange.body == nil,
+            // A signature covers the method, and may cover the range.
+            context.identity.signature.isEmpty && context.presigned == nil || context.exchange.signer != nil,
+            context.request.method == .head || context.request.fields.contains(.range), !portal.isDoubted(plan: context.plan),
+            head.hasValidator, let whole = whole(of: head, length: length)
+        else { return }
+        let category = context.plan.category ?? active.category(named: CategoryGuess.name(for: whole.head)) ?? .ephemeral
+        let limit = min(category.maxObject?.bytes ?? .max, cheapWhole.bytes)
+        let isLargeForTheWay = whole.length >= Bandwidth.leastBytes.bytes && upstreams.isNarrow(context.plan.upstream)
+        guard whole.length <= limit, !isLargeForTheWay,
+            upstreams.budgets.wait(for: .refresh, with: context.identity.secrets, at: context.plan.upstream, now: now()) == nil,
+            case .store = responses.storability(
+                of: whole.head, for: context.behind(at: now()), among: [], receivedAt: now())
+        else { return }
+        fetchBehind(context)
+    }
+
+    /// Returns head and length of the whole if the response gives them, otherwise nil.
+    private func whole(of head: ResponseHead, length: Int64?) -> (head: ResponseHead, length: Int64)? {
+        switch head.status {
+        case 200: return length.map { (head, $0) }
+        case 206:
+            guard case .part(_, of: let length?) = PartialResponse.part(of: head) else { return nil }
+            return (PartialResponse.holding(0..<length, of: length, fields: head.fields), length)
+        default: return nil
+        }
     }
 }
