@@ -1,8 +1,18 @@
-// The search of cached lists for one item (docs/outbox.md#listed-items).
+// What cached lists show of an item: its element, readable at its own URL while the upstream is unreachable (docs/outbox.md#listed-items),
+// and the type of its id (docs/outbox.md#local-ids).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+
+/// An item's element in a cached list.
+struct ListedItem: Sendable {
+    var element: JSONValue
+    /// The list that contains it.
+    var list: CacheEntry
+    /// Own writes that have ended by then are part of the list.
+    var at: Tick { list.response.includesWritesUntil }
+}
 
 /// Finds items in cached lists, and shows them at their own URLs.
 struct ListedItems: Sendable {
@@ -66,4 +76,126 @@ struct ListedItems: Sendable {
         let own = lookup.forOwner(list, selecting: selecting, isByAuthorization: context.identity.isByAuthorization)
         return Vary.mayStandIn(own, for: selecting)
     }
+}
+
+extension ReadYourWrites {
+    /// The search of cached lists for one item.
+    var lists: ListedItems { ListedItems(cache: cache, lookup: reads.lookup, active: active, now: now) }
+
+    /// Returns the reply to a read of an item from a list that is newer than what `reply` shows, with the trace of that reply; nil where
+    /// `reply` stands. Only while the upstream is unreachable, under `offline-first`, for the item's own URL without a query, or for a query that
+    /// names a row.
+    func listedReply(insteadOf reply: inout Reply, _ trace: Trace, for context: RequestContext) async -> (Reply, Trace)? {
+        let (request, plan) = (context.request, context.plan)
+        var context = context
+        if let row = plan.entity?.row(selectedBy: request.target), Self.readsRows(request) { context.plan.entity = row }
+        let isRow = context.plan.entity != plan.entity
+        guard request.method == .get || request.method == .head, plan.policy == .offlineFirst, plan.strategy != .networkOnly,
+            plan.store != .never, isRow || !request.target.contains("?"), let place = place(of: context), place.entityID != nil,
+            case let isMissing = trace.isUnanswered(by: reply.head.status),
+            isMissing || !context.isReachable && trace.isOldCopy(reply.head.status),
+            let found = await lists.item(in: place, for: context, after: isMissing ? nil : trace.includes, isServed: true)
+        else { return nil }
+        if !isMissing {
+            guard found.list.response.isKnownState, let shownAt = trace.includes, found.at > shownAt else { return nil }
+            // A summary does not replace a copy that has more members.
+            if reply.head.status == 200 {
+                guard let bytes = await bytes(of: &reply), let body = try? JSONValue.parse(Array(bytes.readableBytesView)),
+                    let new = place.resource.item(body, replacedBy: found.element), new != body
+                else { return nil }
+            }
+        }
+        return lists.reply(found, of: place.resource, after: trace)
+    }
+
+    /// False for a client that reads one row as an object, as PostgREST has it: a list of one is none.
+    private static func readsRows(_ request: RequestHead) -> Bool { request.fields[.accept]?.contains(".object") != true }
+}
+
+extension Trace {
+    /// True if nothing is stored that could answer, and the upstream gave no answer.
+    fileprivate func isUnanswered(by status: Int) -> Bool {
+        guard verdict == .failed, [502, 504].contains(status), let error = proxyStatus?.error else { return false }
+        return ![.tlsProtocolError, .tlsCertificateError, .tlsAlertReceived, .destinationIPProhibited].contains(error)
+    }
+
+    /// True if the reply is a copy of the item, or of its absence, that stands in for the upstream.
+    fileprivate func isOldCopy(_ status: Int) -> Bool { verdict == .stale && [200, 404, 410].contains(status) }
+}
+
+// MARK: - The type of ids
+
+/// The type that an API's ids have in JSON, as the client's copies and the answers to creates show it (docs/outbox.md#local-ids).
+extension EntryLookup {
+    /// The maximum number of copies that are searched for ids.
+    private static let idLimit = 4
+
+    /// Returns the id and the URL of the item that a create has made, as `ServerID.inAnswer`. Where `Location` alone shows the id, it has
+    /// the type that the ids of the collection have.
+    /// - Parameter json: the body of the answer; nil if it is no JSON.
+    func created(
+        by head: ResponseHead, json: JSONValue?, to request: RequestHead, resource: Resource?, partition: String?
+    ) async -> ServerMapping? {
+        let text = ServerID.inAnswer(head, json: json, to: request, resource: resource)
+        let number = ServerID.inAnswer(head, json: json, to: request, resource: resource, idsAreNumbers: true)
+        guard let resource else { return text }
+        guard text != number else {
+            if let text { data.localIDs.note(areNumbers: text.id.isNumber, at: resource.idPlace(at: request.origin)) }
+            return text
+        }
+        return await idsAreNumbers(at: request, resource: resource, partition: partition) == true ? number : text
+    }
+
+    /// True if the ids of a resource are numbers; nil if nothing has shown them. The newest known copies tell: those of the list, else those of
+    /// other lists and of items, else what was learned.
+    /// - Parameter request: a create.
+    func idsAreNumbers(at request: RequestHead, resource: Resource, partition: String?) async -> Bool? {
+        if let learned = resource.learned, learned.ids != .number { return false }
+        let place = resource.idPlace(at: request.origin)
+        if let known = data.localIDs.areNumbers(at: place) { return known }
+        let readable = StoragePartition.readable(by: partition)
+        var found = await listedIDsAreNumbers(at: request, resource: resource, in: readable)
+        if found == nil { found = await storedIDsAreNumbers(at: request.origin, resource: resource, in: readable) }
+        if let found { data.localIDs.note(areNumbers: found, at: place) }
+        // Of a list without entries its description has told it.
+        return found ?? resource.learned.map { $0.ids == .number }
+    }
+
+    private func listedIDsAreNumbers(at request: RequestHead, resource: Resource, in readable: [StoragePartition]) async -> Bool? {
+        let path = request.path.hasSuffix("/") ? String(request.path.dropLast()) : request.path
+        let collection = request.origin.url + path
+        for url in [collection, collection + "/"] {
+            if let known = await idsAreNumbers(at: url, in: readable, resource: resource) { return known }
+        }
+        return nil
+    }
+
+    private func storedIDsAreNumbers(at origin: OriginAddress, resource: Resource, in readable: [StoragePartition]) async -> Bool? {
+        for partition in readable {
+            for prefix in resource.pathPrefixes {
+                let urls = ((try? await cache.urls(prefix: origin.url + prefix, in: partition)) ?? []).lazy
+                    .filter { resource.shows($0.dropFirst(origin.url.count)) }
+                for url in urls.prefix(Self.idLimit) {
+                    let path = String(url.prefix { $0 != "?" })
+                    if let known = await idsAreNumbers(at: path, in: readable, resource: resource) { return known }
+                }
+            }
+        }
+        return nil
+    }
+
+    private func idsAreNumbers(at url: String, in readable: [StoragePartition], resource: Resource) async -> Bool? {
+        for copy in (try? await cache.copies(ofPath: url, in: readable, limit: Self.idLimit)) ?? [] where copy.response.head.status == 200 {
+            guard let bytes = try? await content(of: copy, limit: OwnWriteEffects.representationLimit),
+                let known = (try? JSONValue.parse(bytes)).flatMap({ resource.idsAreNumbers(in: $0) })
+            else { continue }
+            return known
+        }
+        return nil
+    }
+}
+
+extension Resource {
+    /// What names the ids of its items among those of all origins.
+    fileprivate func idPlace(at origin: OriginAddress) -> String { "\(origin.url)\(label) \(id)" }
 }

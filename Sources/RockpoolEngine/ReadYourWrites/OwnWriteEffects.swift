@@ -163,7 +163,7 @@ final class OwnWriteEffects: Sendable {
         let selecting: HTTPFields
     }
 
-    // MARK: a declared resource
+    // MARK: - A declared resource
 
     private func workIn(
         _ effects: [Effect], resource: Resource, items: [String: [CacheEntry]], lists: [CacheEntry], writer: Writer
@@ -261,7 +261,7 @@ final class OwnWriteEffects: Sendable {
         try await put(value.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
     }
 
-    // MARK: any other path
+    // MARK: - Any other path
 
     /// A PUT's own URL has the written representation now; a DELETE's has none (RFC 9110 §9.3.4, §9.3.5).
     private func replaceUndeclared(_ write: AnsweredWrite, copies: [CacheEntry], by writer: Writer) async throws {
@@ -284,7 +284,7 @@ final class OwnWriteEffects: Sendable {
         }
     }
 
-    // MARK: storing
+    // MARK: - Storing
 
     /// What the representation of a write was made from.
     private enum Source {

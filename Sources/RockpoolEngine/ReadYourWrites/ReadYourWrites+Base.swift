@@ -1,4 +1,5 @@
-// The base of a write: the representation that its client could have seen, pinned on acceptance (docs/outbox.md#base *base*).
+// The state that a client has in front of it: the base of its write, pinned on acceptance (docs/outbox.md#base *base*), and what the
+// conditions of its write meet (docs/outbox.md#optimistic-replies).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -186,4 +187,78 @@ extension ReadYourWrites {
         case .deleted, .dirty: return nil
         }
     }
+
+    // MARK: - Conditions
+
+    /// Returns the reason in words why a write's own condition fails on what its client reads; nil where only the upstream can decide.
+    func contradiction(of operation: QueuedWriteDraft, for context: RequestContext) async -> String? {
+        let fields = operation.request.fields
+        guard fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) else { return nil }
+        return await state(of: context)?.contradiction(of: fields)
+    }
+
+    /// True if the client of a write reads that the item of the write is not there: it has deleted the item, or given up its creation.
+    /// A PUT may create the item again, and an action restore it.
+    func isDeleted(itemOf operation: QueuedWriteDraft, for context: RequestContext) async -> Bool {
+        if context.namesUnmapped, let id = operation.entityID.flatMap({ LocalID($0) }), (try? await data.isGivenUp(id)) == true {
+            return true
+        }
+        guard operation.request.method == .patch, let view = place(of: context),
+            overlay.covers(upstream: view.upstream, collection: view.collection)
+        else { return false }
+        return await state(of: context)?.presence == .absent
+    }
+
+    /// Returns what the client reads of the item that a request names; nil if the request does not name an item.
+    private func state(of context: RequestContext) async -> LocalCondition? {
+        guard let view = place(of: context), view.entityID != nil else { return nil }
+        var read = context
+        read.exchange.request = read.exchange.request.unconditional
+        read.exchange.request.method = .get
+        let entries = await reads.lookup.entries(for: read)
+        let copies = entries.filter(\.response.isKnownState)
+        let latest = copies.max { $0.response.includesWritesUntil < $1.response.includesWritesUntil }
+        let absence = entries.filter(\.response.isOwnAbsence).map(\.response.includesWritesUntil).max()
+        let listed = latest == nil && absence == nil ? await lists.item(in: view, for: context) : nil
+        let includes = latest?.response.includesWritesUntil ?? absence ?? listed?.at
+        guard let writes = try? await foldedWrites(in: view, includes: includes) else { return nil }
+        var value = listed.map { view.resource.body(of: $0.element) }
+        if !writes.isEmpty, let latest, let bytes = try? await reads.lookup.content(of: latest, limit: Int(OutboundWrites.baseLimit)) {
+            value = try? JSONValue.parse(bytes)
+        }
+        let pending = writes.contains { !$0.isDelivered }
+        return
+            switch ItemFold.fold(value, with: writes, resource: view.resource)
+        {
+        case .unchanged where latest != nil || listed != nil:
+            LocalCondition(presence: .present, tags: copies.compactMap { $0.response.head.fields[.eTag].flatMap { EntityTag($0) } })
+        case .unchanged: LocalCondition(presence: absence == nil ? .unknown : .absent)
+        case .present(_, let last, _): LocalCondition(presence: .present, lastPending: pending ? last : nil)
+        case .deleted: LocalCondition(presence: .absent)
+        case .dirty(let value, let last, _):
+            LocalCondition(presence: value == nil ? .unknown : .present, lastPending: pending ? last : nil)
+        }
+    }
+
+    // MARK: - The media type of representations that are made here (docs/outbox.md#media-types; RFC 9110 §8.3)
+
+    /// Returns the media type of the representations of a declared resource, as the client's copies have it: that of the item, else of another item
+    /// or of a list of its collection. Where no copy shows one, that of the resource's profile, or `application/json`.
+    func mediaType(for context: RequestContext) async -> String {
+        var types: [String?] = [await storedItem(for: context)?.response.head.fields[.contentType]]
+        let readable = StoragePartition.readable(by: context.identity.partition)
+        if let path = context.plan.entity?.collection {
+            for url in [path, path + "/"].map({ context.request.origin.url + $0 }) {
+                let copies = (try? await cache.copies(ofPath: url, in: readable, limit: 4)) ?? []
+                types += copies.filter { $0.response.head.status == 200 }.map { $0.response.head.fields[.contentType] }
+            }
+        }
+        let known = types.compactMap(\.self).first { MediaType.isJSON([.contentType: $0]) }
+        return known ?? context.plan.entity?.resource?.profile?.mediaType ?? "application/json"
+    }
+}
+
+extension StoredResponse {
+    /// True if the copy says that the upstream has nothing under the URL any more, because a write through this proxy has removed it.
+    fileprivate var isOwnAbsence: Bool { [404, 410].contains(head.status) && ownWrite?.isIncluded == true }
 }
