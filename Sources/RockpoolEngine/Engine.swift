@@ -205,10 +205,8 @@ package final class Engine: Sendable {
         nameSeen(in: &reply)
         await crossOrigin.complete(&reply, to: exchange.request, trace)
         await gateways.complete(&reply, to: exchange)
-        if routes.upstream(for: exchange.request.origin, target: exchange.request.target)?.tags == .hide {
-            CacheTags.remove(from: &reply.head.fields)
-        }
-        finalFields.add(to: &reply, trace: trace)
+        let upstream = routes.upstream(for: exchange.request.origin, target: exchange.request.target)
+        finalFields.add(to: &reply, trace: trace, hidesTags: upstream?.tags == .hide)
         relays.learn(from: exchange, reply, since: moment)
         let took = ContinuousClock.now - began
         statistics.count(trace, took: took)

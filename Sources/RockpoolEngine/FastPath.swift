@@ -241,8 +241,7 @@ struct HotMessageWriter: Sendable {
             trace.note(failure: .notTried(absence, last), origin: hot.basis.request.origin)
         }
         var reply = Reply(head: head, body: .none(length: nil), trace: trace)
-        if hot.hidesTags { CacheTags.remove(from: &reply.head.fields) }
-        finalFields.add(to: &reply, trace: trace)
+        finalFields.add(to: &reply, trace: trace, hidesTags: hot.hidesTags)
         let serialised = serialise(reply.head, body?.readableBytes)
         return HotMessage(
             head: serialised.bytes, fields: serialised.fields, body: body, isStale: decision.isStale, validFrom: now,

@@ -74,11 +74,8 @@ package struct PassedCall: Sendable {
     }
 
     private mutating func reply(with head: ResponseHead) -> ResponseHead {
-        var head = head
-        if let gateway { head.fields = gateway.translated(head.fields) }
-        if upstream?.tags == .hide { CacheTags.remove(from: &head.fields) }
         var reply = Reply(head: head, body: .none(length: nil), trace: trace)
-        engine.finalFields.add(to: &reply, trace: trace)
+        engine.finalFields.add(to: &reply, trace: trace, gateway: gateway, hidesTags: upstream?.tags == .hide)
         self.reply = (reply.head, .now - began)
         return reply.head
     }

@@ -115,9 +115,7 @@ package final class RelayedRead: FetchLead {
         for field in notModified.fields where field.name == .setCookie { reply.head.fields.append(field) }
         let isItem = context.plan.showsItem && MediaType.isJSON(reply.head.fields)
         note(reply.head, content: isItem ? stored.body : nil, includes: trace.includes)
-        if let gateway = context.exchange.gateway { reply.head.fields = gateway.translated(reply.head.fields) }
-        if context.plan.upstream?.tags == .hide { CacheTags.remove(from: &reply.head.fields) }
-        finalFields.add(to: &reply, trace: trace)
+        finalFields.add(to: &reply, trace: trace, gateway: context.exchange.gateway, hidesTags: context.plan.upstream?.tags == .hide)
         if leads, case .validate = reads.lookup.reuse(of: [entry], for: context.request, rules: stored.forwarding.rules, now: now) {
             reads.inFlight.note(uncollapsible: base, now: now)
         }

@@ -170,8 +170,13 @@ struct FinalFields: Sendable {
     let viaName: String
     let now: @Sendable () -> Timestamp
 
-    func add(to reply: inout Reply, trace: Trace) {
+    /// - Parameters:
+    ///   - gateway: to which references to the origin lead; nil where they lead there already.
+    ///   - hidesTags: true if the tags of cached responses are for caches only.
+    func add(to reply: inout Reply, trace: Trace, gateway: GatewayAddress? = nil, hidesTags: Bool = false) {
         reply.trace = trace
+        if let gateway { reply.head.fields = gateway.translated(reply.head.fields) }
+        if hidesTags { CacheTags.remove(from: &reply.head.fields) }
         Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
         let status = trace.cacheStatus ?? CacheStatus(hit: false, detail: "generated")
         reply.head.fields.append(HTTPField(name: .cacheStatus, value: status.fieldValue))
