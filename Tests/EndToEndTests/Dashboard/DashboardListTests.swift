@@ -75,8 +75,11 @@ import Testing
             for words in ["127.0.0.1:\(world.api.port)", "200", "Served offline"] { try await browser.sees(words) }
             try await browser.press("document.querySelector('main tbody .pick input')")
             try await browser.click("Pin")
-            try await browser.sees("pinned")
+            // The filter names `pinned` too; the list is drawn again when all is done.
+            try await browser.sees("Pinned: 1.")
+            try await browser.until("document.querySelector('main tbody').innerText.includes('pinned')")
             try await browser.press("document.querySelector('main thead .pick input')")
+            try await browser.sees("3 of 3 selected")
             try await browser.click("Purge")
             try await browser.click("Purge 3")
             try await browser.sees("No stored response matches")
