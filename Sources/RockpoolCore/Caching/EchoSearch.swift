@@ -14,6 +14,11 @@ package enum ImpliedVary {
         return candidates.contains(name) || [.selects, .unknown].contains(kind)
     }
 
+    /// True if a name in the Vary of a stored response may say what was found out about its bytes.
+    static func describesCopy(_ name: HTTPField.Name) -> Bool {
+        isAdded(name) || name.rawName == name.canonicalName && UnkeyedField(name) == .describes
+    }
+
     private static let candidates: [HTTPField.Name] = [.origin, .accept, .acceptEncoding, .cookie, .gitProtocol]
 
     /// `head` with a Vary that also names

@@ -250,7 +250,7 @@ private struct ReuseQuestion {
     private func cacheFirst(_ objection: Reuse.ValidationReason) -> Verdict {
         guard objection == .stale, !directives.forbidsStale else { return .validate(objection) }
         if wishes.maxAge == nil, wishes.minFresh == nil {
-            if let window = directives.staleWhileRevalidate, freshness.staleness <= window {
+            if let window = directives.staleWhileRevalidate, window > .zero, freshness.staleness <= window {
                 return .stale(.staleWhileRevalidate(refreshBehind: !wishes.onlyIfCached))
             }
             if !context.isReachable && isWithinWindow { return .stale(.offline) }

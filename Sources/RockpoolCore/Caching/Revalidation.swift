@@ -49,7 +49,11 @@ package enum Revalidation {
     ) -> StoredResponse {
         var fields = stored.head.fields
         var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
-        let directives = CacheControl.governing(in: notModified.fields).directives
+        // Without directives of its own it leaves the stored ones in force, and what they keep from the copy.
+        let hasDirectives = ([HTTPField.Name.cacheControl.canonicalName] + CacheControl.targetedFieldNames).contains {
+            notModified.fields.value(of: $0) != nil
+        }
+        let directives = CacheControl.governing(in: hasDirectives ? notModified.fields : fields).directives
         for name in directives.noCache.names + directives.isPrivate.names {
             excluded.insert(name.canonicalName)
             fields[values: name] = []
@@ -66,7 +70,10 @@ package enum Revalidation {
             fields.append(field)
         }
 
-        let updated = ResponseHead(status: stored.head.status, fields: fields)
+        // Its `Vary` replaces what the origin said, not what was found out about the stored bytes.
+        let updated = ImpliedVary.varying(
+            ResponseHead(status: stored.head.status, fields: fields),
+            by: stored.validity.varyNames?.filter(ImpliedVary.describesCopy) ?? [])
         let head =
             request.map { request in
                 ImpliedVary.completed(

@@ -84,7 +84,7 @@ package enum Storability: Hashable, Sendable {
         let directives = validity.directives
         let isChallenge = KeptChallenge.isOne(response, to: request, policy: context.policy, identity: context.identity)
         if StatusCode.isNeverStored(status), !isChallenge { return .status }
-        if context.keeping == .contentInOwnPartition, status != 200, status != 206 { return .status }
+        if context.keeping == .contentInOwnPartition, status != 200 { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         switch RepositoryExchange.part(response) {
         case nil: break

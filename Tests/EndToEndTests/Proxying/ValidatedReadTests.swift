@@ -48,6 +48,41 @@ import Testing
         }
     }
 
+    /// The fields of a 304 that names the copy of another variant are for its own client.
+    @Test func anotherVariantKeepsItsFields() async throws {
+        func tenant(_ name: String, _ caching: String) -> String {
+            "Cache-Control: \(caching)\r\nETag: \"v1\"\r\nVary: X-Tenant\r\nX-Tenant-Name: \(name)\r\n"
+        }
+        try await RelaySite.with(Self.stored()) { site in
+            site.script.answers["/doc"] = Self.stored(tenant("one", "no-cache"))
+            try await #expect(site.get("/doc", fields: "X-Tenant: one\r\n").head["x-tenant-name"] == "one")
+            site.script.validations["/doc"] = "HTTP/1.1 304 Not Modified\r\n\(tenant("two", "max-age=600"))\r\n"
+            for _ in 0..<3 {
+                let other = try await site.get("/doc", fields: "X-Tenant: two\r\n")
+                #expect(other.head["x-tenant-name"] == "two" && other.body == "hello", "\(other)")
+            }
+            site.script.validations["/doc"] = "HTTP/1.1 304 Not Modified\r\n\(tenant("one", "max-age=600"))\r\n"
+            for _ in 0..<3 {
+                let own = try await site.get("/doc", fields: "X-Tenant: one\r\n")
+                #expect(own.head["x-tenant-name"] == "one" && own.body == "hello", "\(own)")
+            }
+        }
+    }
+
+    /// What was found out about a stored body stays in its Vary, whatever Vary a 304 names.
+    @Test(arguments: ["Accept-Encoding", "User-Agent", ""]) func aValidationForgetsNoImpliedVariance(_ vary: String) async throws {
+        try await RelaySite.with(Self.stored()) { site in
+            site.script.answers["/doc"] = Self.stored("Cache-Control: no-cache\r\nETag: \"v1\"\r\n", "for flavour-aa")
+            _ = try await site.get("/doc", fields: "X-Flavour: flavour-aa\r\n")
+            let line = vary.isEmpty ? "" : "Vary: \(vary)\r\n"
+            site.script.validations["/doc"] = "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\(line)\r\n"
+            try await #expect(site.get("/doc", fields: "X-Flavour: flavour-aa\r\n").body == "for flavour-aa")
+            site.script.validations["/doc"] = nil
+            site.script.answers["/doc"] = Self.stored("Cache-Control: no-cache\r\nETag: \"v2\"\r\n", "for flavour-bb")
+            try await #expect(site.get("/doc", fields: "X-Flavour: flavour-bb\r\n").body == "for flavour-bb")
+        }
+    }
+
     /// Many readers at once of a copy that each of them validates do not fetch it anew for each other, again and again.
     @Test func manyReadersOfOneCopySettle() async throws {
         try await RelaySite.with(Self.stored()) { site in

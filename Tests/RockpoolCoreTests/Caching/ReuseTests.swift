@@ -80,6 +80,7 @@ import Testing
         // stale-while-revalidate.
         Case(stored: minute + ", stale-while-revalidate=10", now: 70, expected: .refreshBehind),
         Case(stored: minute + ", stale-while-revalidate=10", now: 71, expected: .validate(.stale)),
+        Case(stored: minute + ", stale-while-revalidate=0", now: 60, expected: .validate(.stale)),
         Case(stored: minute + ", stale-while-revalidate=10, must-revalidate", now: 61, expected: .validate(.stale)),
         Case(
             stored: minute + ", stale-while-revalidate=10", now: 61, expected: .validate(.requestNoCache),

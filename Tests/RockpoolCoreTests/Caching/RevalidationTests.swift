@@ -47,6 +47,14 @@ import Testing
         ("A: 1", "Set-Cookie: x=y | Connection: A, close | A: 2 | Keep-Alive: 5", "Date: @50 | A: 1"),
         ("A: 1", "A: 2 | Cache-Control: no-cache=\"A\"", "Date: @50 | Cache-Control: no-cache=\"A\""),
         ("Expires: @9", "Expires: @99", "Date: @50 | Expires: @99"),
+        ("Cache-Control: private=\"A\"", "A: 2 | B: 3", "Cache-Control: private=\"A\" | Date: @50 | B: 3"),
+        (
+            "Cache-Control: no-cache=\"A\"", "A: 2 | Cache-Control: max-age=9",
+            "Date: @50 | A: 2 | Cache-Control: max-age=9"
+        ),
+        // What was found out about the stored bytes stays; what the origin said is replaced.
+        ("Vary: Accept | Vary: cookie", "Vary: Accept-Encoding", "Date: @50 | Vary: Accept-Encoding | Vary: cookie"),
+        ("Vary: x-flavour", "Vary: User-Agent", "Date: @50 | Vary: User-Agent | Vary: x-flavour"),
     ])
     func freshens(_ stored: String, _ notModified: String, expected: String) {
         let freshened = Revalidation.freshened(
