@@ -25,9 +25,11 @@ extension WritePipeline {
             if context.namesUnmapped { return refuseUnmapped(&context) }
             return await passSubstituted(&context)
         }
-        if let key = context.request.fields[upstream.idempotency.name].flatMap({ IdempotencyKey.parse($0) }),
-            key.utf8.count > IdempotencyKey.lengthLimit
-        {
+        let keys = context.request.fields[values: upstream.idempotency.name]
+        guard keys.count < 2 else {
+            return refuse(Problem(.badRequest, detail: "more than one \(upstream.idempotency.name.rawName)"), context: &context)
+        }
+        if let key = keys.first.flatMap({ IdempotencyKey.parse($0) }), key.utf8.count > IdempotencyKey.lengthLimit {
             let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
             return refuse(Problem(.badRequest, detail: detail), context: &context)
         }

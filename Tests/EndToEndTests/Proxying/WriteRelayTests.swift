@@ -307,6 +307,11 @@ import Testing
             // One that has none gets its own; one that is too long, or empty, is refused or sent as the pipeline says.
             try await #expect(site.write("{}", fields: "Authorization: Bearer one\r\n").head.status == 201)
             try await #expect(write(String(repeating: "k", count: 256)).status == 400)
+            try await #expect(write("one\r\n\(name): two").status == 400)
+            for key in ["\"k7\";v=1", "\"k8\", \"k9\"", "\"open"] {
+                try await #expect(write(key).status == 201)
+                #expect(sent(key) == 1)
+            }
             // One that was queued is answered from the outbox, also after a restart.
             try await #expect(site.server.change("PUT", "/v1/network", ["mode": "offline"]).status < 300)
             try await #expect(write("kept").status == 202)

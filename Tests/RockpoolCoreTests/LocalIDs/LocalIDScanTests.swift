@@ -87,7 +87,11 @@ import Testing
     }
 
     @Test func inHeaderFields() {
-        let fields: HTTPFields = [.ifMatch: "\"\(firstID)\"", .referer: "https://a/?n=%2F\(secondID.text)", .cookie: "x\(firstID)"]
+        // A client's key goes out as it came.
+        let fields: HTTPFields = [
+            .ifMatch: "\"\(firstID)\"", .referer: "https://a/?n=%2F\(secondID.text)", .cookie: "x\(firstID)",
+            .idempotencyKey: "edit-\(firstID)",
+        ]
         #expect(places(post(fields: fields)) == ["α header:if-match", "β header:referer"])
     }
 

@@ -10,7 +10,10 @@ import Testing
         #expect(IdempotencyKey.parse(field) == key)
     }
 
-    @Test(arguments: [("raw", String?.some("raw")), ("", nil), ("\"", nil), (#""""#, nil), (#""a"b"#, nil), (#""a\"#, nil)])
+    @Test(arguments: [
+        ("raw", String?.some("raw")), ("", nil), (#""""#, nil), ("\"", "\""), (#""a"b"#, #""a"b"#), (#""a\"#, #""a\"#),
+        (#""a";v=1"#, #""a";v=1"#),
+    ])
     func readKeys(_ field: String, _ key: String?) { #expect(IdempotencyKey.parse(field) == key) }
 
     @Test func uuidsSortByTime() {

@@ -141,7 +141,7 @@ package enum IdempotencyKey {
         }
     }
 
-    /// Parses the key in either format; nil when empty or when a quoted string does not end.
+    /// Parses the key in either format; nil when empty. What is no quoted string alone is the key as it is.
     package static func parse(_ fieldValue: String) -> String? {
         var rest = fieldValue.unicodeScalars[...]
         guard rest.popFirst() == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }
@@ -154,12 +154,13 @@ package enum IdempotencyKey {
             } else if scalar == "\\" {
                 isEscaped = true
             } else if scalar == "\"" {
-                return rest.isEmpty && !key.isEmpty ? String(key) : nil
+                guard rest.isEmpty else { return fieldValue }
+                return key.isEmpty ? nil : String(key)
             } else {
                 key.append(scalar)
             }
         }
-        return nil
+        return fieldValue
     }
 }
 

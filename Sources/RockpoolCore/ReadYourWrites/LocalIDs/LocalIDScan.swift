@@ -51,8 +51,10 @@ extension LocalIDScan {
         }
     }
 
+    /// A client's key goes out as it came.
     static func found(in field: HTTPField) -> [LocatedLocalID] {
-        LocalIDOccurrence.all(in: field.valueBytes).map { LocatedLocalID(occurrence: $0, place: .header(field.name.canonicalName)) }
+        if field.name == .idempotencyKey { return [] }
+        return LocalIDOccurrence.all(in: field.valueBytes).map { LocatedLocalID(occurrence: $0, place: .header(field.name.canonicalName)) }
     }
 
     static func found(inBody body: [UInt8], of fields: HTTPFields) -> [LocatedLocalID] {
