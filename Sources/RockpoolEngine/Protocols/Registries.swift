@@ -200,7 +200,10 @@ final class Registries: Sendable {
         let isRead = context.request.method == .get || context.request.method == .head
         if let token, token.expiresAt > now(), isRead, context.plan.store != .never {
             if asked == .base, !context.isReachable { return base(&context) }
-            if let repository = asked.repository, token.repositories.contains(repository) {
+            // What a tag names, and what there is, is asked for each time: not by this token.
+            if let repository = asked.repository, token.repositories.contains(repository),
+                !context.isReachable || !asked.isTag && !asked.isListing
+            {
                 let place = RegistryPlace(context.request.origin, repository, asked)
                 if await kept(place.key(of: token.holder), plan: context.plan) != nil {
                     var stored = context
@@ -214,9 +217,20 @@ final class Registries: Sendable {
                 if !context.isReachable { return away(&context) }
             }
         }
-        guard let challenge = await challenge(to: context) else { return away(&context) }
+        guard let challenge = await challenge(to: context) else {
+            return context.isReachable ? await passWithoutCredential(&context) : away(&context)
+        }
         context.trace.verdict = .refused
         return Reply(head: challenge, body: .none(length: 0), trace: context.trace)
+    }
+
+    /// The registry's own answer to nobody: mostly its challenge.
+    private func passWithoutCredential(_ context: inout RequestContext) async -> Reply {
+        var bare = context
+        bare.identity = Identity()
+        for field in context.request.fields where SecretFields.identifies(field.name) { bare.exchange.request.fields[field.name] = nil }
+        defer { context.trace = bare.trace }
+        return await pass(&bare)
     }
 
     private func base(_ context: inout RequestContext) -> Reply {
