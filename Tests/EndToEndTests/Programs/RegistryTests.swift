@@ -63,6 +63,13 @@ import Testing
             let blob = try await world.get("/v2/pool/app/blobs/" + registry.layerDigest, ["Authorization: Bearer \(ada ?? "")"])
             #expect(blob.status == 200 || blob.status == 401 && blob["www-authenticate"]?.contains("Bearer") == true)
             try await #expect(world.get("/v2/pool/open/manifests/latest", ["Authorization: Bearer \(ada ?? "")"]).status == 401)
+            // What changes is the registry's to tell, as soon as it is back.
+            for place in ["manifests/latest", "tags/list", "blobs/" + PlayedRegistry.digest(of: "unseen")] {
+                try await eventually(place) {
+                    let said = try await world.get("/v2/pool/app/" + place, ["Authorization: Bearer \(ada ?? "")"])
+                    return said.status == 401 && said["www-authenticate"]?.contains("Bearer") == true
+                }
+            }
             #expect(!world.site.asked.contains { $0["authorization"]?.contains("rockpool") == true })
         }
     }
@@ -111,6 +118,25 @@ import Testing
             #expect(blobs(world) == 2, "it is asked for again")
             try await world.turn("offline")
             try await #expect(RegistryPull(world, "ada").pull(registry).0 == 504)
+        }
+    }
+
+    /// A digest does not prove a range.
+    @Test func aRangeOfWhatIsNotStoredIsPassedOn() async throws {
+        let registry = PlayedRegistry()
+        let play: PlayedSite.Play = { asked in
+            let said = registry.answer(asked)
+            guard asked.path.contains("/blobs/"), asked["range"] != nil, said.status == 200 else { return said }
+            let range = "Content-Range: bytes 0-9/\(registry.layer.utf8.count)"
+            return .text("0123456789", status: 206, range, "ETag: \"1\"", "Cache-Control: max-age=600")
+        }
+        try await PlayedWorld.with(upstream: Self.routes, play) { world in
+            let token = "Authorization: Bearer \(try await RegistryPull(world, "ada").token() ?? "")"
+            for _ in 0..<3 {
+                let part = try await world.get("/v2/pool/app/blobs/" + registry.layerDigest, [token, "Range: bytes=0-9"])
+                #expect(part.status == 206 && part.text == "0123456789", "\(part)")
+            }
+            #expect(blobs(world) == 3)
         }
     }
 
