@@ -50,12 +50,15 @@ import Testing
 
     /// The fields of a 304 that names the copy of another variant are for its own client.
     @Test func anotherVariantKeepsItsFields() async throws {
-        func tenant(_ name: String, _ caching: String) -> String {
-            "Cache-Control: \(caching)\r\nETag: \"v1\"\r\nVary: X-Tenant\r\nX-Tenant-Name: \(name)\r\n"
+        func tenant(_ name: String, _ caching: String, tag: String = "v1") -> String {
+            "Cache-Control: \(caching)\r\nETag: \"\(tag)\"\r\nVary: X-Tenant\r\nX-Tenant-Name: \(name)\r\n"
         }
         try await RelaySite.with(Self.stored()) { site in
             site.script.answers["/doc"] = Self.stored(tenant("one", "no-cache"))
             try await #expect(site.get("/doc", fields: "X-Tenant: one\r\n").head["x-tenant-name"] == "one")
+            site.script.answers["/doc"] = Self.stored(tenant("two", "no-cache", tag: "v2"), "world")
+            try await #expect(site.get("/doc", fields: "X-Tenant: two\r\n").body == "world")
+            // Both have the same representation from now on.
             site.script.validations["/doc"] = "HTTP/1.1 304 Not Modified\r\n\(tenant("two", "max-age=600"))\r\n"
             for _ in 0..<3 {
                 let other = try await site.get("/doc", fields: "X-Tenant: two\r\n")
