@@ -87,15 +87,18 @@ final class RareOperations: Sendable {
 
 /// Remembers the hashes of all client keys that the outbox may hold: a write with another key is no repeat of what is kept.
 final class KeptClientKeys: Sendable {
-    /// Maximum number, of about a megabyte; beyond it any key counts as held.
     private static let keyCount = 65_536
 
+    private let most: Int
     /// Nil beyond that number.
     private let hashes = Mutex<Set<Int>?>([])
 
+    /// - Parameter most: the maximum number, of about a megabyte; beyond it any key counts as held.
+    init(most: Int = keyCount) { self.most = most }
+
     /// Reads the keys and watches the writing connection. Call it once, when the schema is complete.
     func begin(on db: Database) throws {
-        let keys = try String.fetchAll(db, sql: "SELECT client_key FROM op WHERE client_key IS NOT NULL LIMIT \(Self.keyCount + 1)")
+        let keys = try String.fetchAll(db, sql: "SELECT client_key FROM op WHERE client_key IS NOT NULL LIMIT \(most + 1)")
         for key in keys { note(key) }
         db.add(
             function: DatabaseFunction("note_client_key", argumentCount: 1) { [self] values in
@@ -117,7 +120,7 @@ final class KeptClientKeys: Sendable {
     private func note(_ key: String) {
         hashes.withLock { hashes in
             hashes?.insert(key.hashValue)
-            if hashes?.count ?? 0 > Self.keyCount { hashes = nil }
+            if hashes?.count ?? 0 > most { hashes = nil }
         }
     }
 }
