@@ -59,7 +59,7 @@ package struct FastPathRequest: Sendable {
             }
             guard lines.append(name: name, value: value, kind) else { return nil }
         }
-        guard !host.isEmpty else { return nil }
+        guard !host.isEmpty, !lines.repeatsSingleton(in: bytes) else { return nil }
         length = scan.index
     }
 

@@ -197,6 +197,13 @@ package struct PlainLines: Sendable {
 
     package var hasCredential: Bool { credentials != 0 }
 
+    /// True if a field occurs twice that two recipients could read differently then (`RequestGate`).
+    func repeatsSingleton(in bytes: Span<UInt8>) -> Bool {
+        keys.nonzeroBitCount > 1 || credentials.nonzeroBitCount > 1 && value(of: Self.authorization, in: bytes)?.isEmpty == true
+    }
+
+    private static let authorization = Array(HTTPField.Name.authorization.canonicalName.utf8)
+
     /// The lines of the fields that may identify the principal, from the name to the end of the value, in order.
     package var credentialLines: [Range<Int>] {
         (0..<count).compactMap { kind(at: $0) == .credential ? Int(lines[$0].name)..<Int(lines[$0].valueEnd) : nil }
@@ -334,7 +341,7 @@ package struct PlainWrite: Sendable {
             }
             guard lines.append(name: name, value: value, kind) else { return nil }
         }
-        guard !host.isEmpty, let length else { return nil }
+        guard !host.isEmpty, let length, !lines.repeatsSingleton(in: bytes) else { return nil }
         head = 0..<scan.index
         body = scan.index..<(scan.index + length)
     }
