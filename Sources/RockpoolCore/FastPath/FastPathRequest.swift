@@ -46,7 +46,7 @@ package struct FastPathRequest: Sendable {
             else { return nil }
             var kind = PlainLines.Kind.read
             switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
-            case .decides: return nil
+            case .decides, .key: return nil
             case .host:
                 guard Self.set(&host, to: value) else { return nil }
                 continue

@@ -275,8 +275,8 @@ extension HTTPField.Name {
     /// What the decision about a plain request makes of a line with this name.
     package var plainKind: PlainLines.Kind {
         switch PlainFields.role(of: canonicalName.utf8.span, value: [UInt8]().span) {
-        case _ where self == .idempotencyKey: .key
         case .free: .free
+        case .key: .key
         case .credential: .credential
         case .host, .ifNoneMatch, .ifModifiedSince, .range, .decides, .none: .read
         }
@@ -335,7 +335,7 @@ package struct PlainWrite: Sendable {
             case .credential: kind = .credential
             case .free: kind = .free
             case .none: guard !Self.isPages(bytes, name) else { return nil }
-            case .decides where Self.isKey(bytes, name): kind = .key
+            case .key: kind = .key
             case .decides: guard Self.isContentType(bytes, name) else { return nil }
             case .ifNoneMatch, .ifModifiedSince, .range: return nil
             }
@@ -350,14 +350,9 @@ package struct PlainWrite: Sendable {
     private static let contentLength = Array("content-length".utf8)
     private static let contentType = Array("content-type".utf8)
     private static let origin = Array("origin".utf8)
-    private static let key = Array(HTTPField.Name.idempotencyKey.canonicalName.utf8)
 
     private static func isContentType(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
         name.count == contentType.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: contentType)
-    }
-
-    private static func isKey(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
-        name.count == key.count && PlainFields.isEqual(bytes, at: name.lowerBound, to: key)
     }
 
     /// True for `Origin`: what a page may write is decided anew for each request.

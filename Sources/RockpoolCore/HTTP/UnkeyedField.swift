@@ -204,6 +204,8 @@ package enum PlainFields {
         case free
         /// A credential, or a field that selects (`UnkeyedField`).
         case credential
+        /// The key of a write. It decides about any other request.
+        case key
     }
 
     /// Every field that the processing after the decoder evaluates in a read, except those that a stored reply is found by: a credential,
@@ -281,7 +283,7 @@ package enum PlainFields {
 
     private static let table: FieldNameTable<Role> = {
         let secret = SecretFields.others.filter { name in !decidingPrefixes.contains { name.hasPrefix($0) } }
-        let names: [(String, Role)] = deciding.map { ($0, .decides) } + secret.map { ($0, .none) }
+        let names: [(String, Role)] = deciding.map { ($0, $0 == "idempotency-key" ? .key : .decides) } + secret.map { ($0, .none) }
         let prefixes: [(String, Role)] = decidingPrefixes.map { ($0, .decides) }
         return FieldNameTable(
             names + UnkeyedField.names.map { ($0.0, role(of: $0.1)) },

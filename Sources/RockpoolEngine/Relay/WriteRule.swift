@@ -110,9 +110,9 @@ final class WriteRule: Sendable {
         received.operation.id = UUIDv7.make(at: now)
         received.operation.idempotencyKey = UUIDv7.make(at: now)
         if passed.operation.keyIsClients {
-            guard let key = received.head.fields[passed.upstream.idempotency.name].flatMap({ IdempotencyKey.parse($0) }),
-                key.utf8.count <= IdempotencyKey.lengthLimit
-            else { return nil }
+            guard let key = received.head.clientKey(for: passed.upstream.idempotency), key.utf8.count <= IdempotencyKey.lengthLimit else {
+                return nil
+            }
             received.operation.idempotencyKey = key
         }
         let content = Array(body.readableBytesView)

@@ -45,7 +45,7 @@ extension WritePipeline {
     func draft(_ context: RequestContext, body: Spool.Whole, upstream: Upstream) async throws -> ReceivedWrite {
         var request = context.original
         request.fields[.expect] = nil
-        let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
+        let clientKey = request.clientKey(for: upstream.idempotency)
         var bare = request
         bare.fields = context.identity.withoutSecrets(request.fields)
         // `Referer` is not part of the write, and a page's address may contain a token.

@@ -27,9 +27,7 @@ extension WritePipeline {
 
     /// Claims the key of a client's write that repeats no other one, as far as that is known without asking the database; nil otherwise.
     func claimNewKey(of operation: QueuedWriteDraft) -> KeyClaim? {
-        let key = KeysUnderWay.Key(operation)
-        guard keysUnderWay.claim(key, fingerprint: operation.fingerprint) == .first else { return nil }
-        let claim = KeyClaim(key, among: keysUnderWay)
+        guard case .first(let claim) = keysUnderWay.claim(keyOf: operation) else { return nil }
         // Looked for after the claim: an earlier request with this key is by now either in the outbox or still in progress.
         return data.mayHold(keyOf: operation) ? nil : claim
     }
@@ -59,12 +57,17 @@ extension WritePipeline {
 }
 
 extension KeysUnderWay.Standing {
-    /// The refusal of a request with a key that is under way.
-    func problem(of key: String) -> Problem {
-        self == .reused
-            ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
-            : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
+    /// The refusal of a request with a key that is under way; nil for the first one.
+    func problem(of key: String) -> Problem? {
+        switch self {
+        case .first: nil
+        case .reused: Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
+        case .underWay:
+            Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
+        }
     }
+
+    func leave() { if case .first(let claim) = self { claim.leave() } }
 }
 
 extension QueuedWriteDraft {
@@ -80,16 +83,16 @@ extension QueuedWriteDraft {
 
 /// Client keys of requests that are being sent or stored.
 final class KeysUnderWay: Sendable {
-    enum Standing: Equatable {
-        /// No other request with this key is under way. The caller must call `leave` afterwards.
-        case first
+    enum Standing {
+        /// No other request with this key is under way, until the claim is left.
+        case first(KeyClaim)
         /// The same request is under way.
         case underWay
         /// Another request is under way with this key.
         case reused
     }
 
-    struct Key: Hashable {
+    fileprivate struct Key: Hashable {
         var upstream: String
         var principal: String?
         var key: String
@@ -104,15 +107,16 @@ final class KeysUnderWay: Sendable {
     private let fingerprints = Mutex<[Key: [UInt8]]>([:])
 
     /// Checks and registers the key in one step, so that only one of two concurrent requests is the first.
-    func claim(_ key: Key, fingerprint: [UInt8]) -> Standing {
-        fingerprints.withLock { fingerprints in
-            if let earlier = fingerprints[key] { return earlier == fingerprint ? .underWay : .reused }
-            fingerprints[key] = fingerprint
-            return .first
+    func claim(keyOf operation: QueuedWriteDraft) -> Standing {
+        let key = Key(operation)
+        return fingerprints.withLock { fingerprints in
+            if let earlier = fingerprints[key] { return earlier == operation.fingerprint ? .underWay : .reused }
+            fingerprints[key] = operation.fingerprint
+            return .first(KeyClaim(key, among: self))
         }
     }
 
-    func leave(_ key: Key) { fingerprints.withLock { $0[key] = nil } }
+    fileprivate func leave(_ key: Key) { fingerprints.withLock { $0[key] = nil } }
 }
 
 /// The claim of one key, until it is left, at the latest by its end.
@@ -121,7 +125,7 @@ final class KeyClaim: Sendable {
     private let key: Mutex<KeysUnderWay.Key?>
 
     /// - Parameter key: which was claimed as the first.
-    init(_ key: KeysUnderWay.Key, among keys: KeysUnderWay) {
+    fileprivate init(_ key: KeysUnderWay.Key, among keys: KeysUnderWay) {
         self.keys = keys
         self.key = Mutex(key)
     }

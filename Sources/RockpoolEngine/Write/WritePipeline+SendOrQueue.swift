@@ -25,11 +25,10 @@ extension WritePipeline {
             if context.namesUnmapped { return refuseUnmapped(&context) }
             return await passSubstituted(&context)
         }
-        let keys = context.request.fields[values: upstream.idempotency.name]
-        guard keys.count < 2 else {
+        guard context.request.fields[values: upstream.idempotency.name].count < 2 else {
             return refuse(Problem(.badRequest, detail: "more than one \(upstream.idempotency.name.rawName)"), context: &context)
         }
-        if let key = keys.first.flatMap({ IdempotencyKey.parse($0) }), key.utf8.count > IdempotencyKey.lengthLimit {
+        if let key = context.request.clientKey(for: upstream.idempotency), key.utf8.count > IdempotencyKey.lengthLimit {
             let detail = "a key in \(upstream.idempotency.name.rawName) has at most \(IdempotencyKey.lengthLimit) bytes"
             return refuse(Problem(.badRequest, detail: detail), context: &context)
         }
@@ -67,17 +66,16 @@ extension WritePipeline {
                 if let same = try await repeatedWrite(draft.operation, body: body, context: &context) { return same }
                 return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
             }
-            let key = KeysUnderWay.Key(draft.operation)
-            let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
-            defer { if standing == .first { keysUnderWay.leave(key) } }
+            let standing = keysUnderWay.claim(keyOf: draft.operation)
+            defer { standing.leave() }
             // Checked after the claim: an earlier request with this key is by now either in the outbox or still in progress.
             if let earlier = try await earlierAnswer(to: draft.operation, context: context) {
                 body.discard()
                 return earlier
             }
-            if standing != .first, context.isReachable {
+            if let problem = standing.problem(of: draft.operation.idempotencyKey), context.isReachable {
                 body.discard()
-                return refuse(standing.problem(of: key.key), context: &context)
+                return refuse(problem, context: &context)
             }
             return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
         } catch {

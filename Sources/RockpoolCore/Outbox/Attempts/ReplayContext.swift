@@ -170,6 +170,9 @@ extension IdempotencySettings {
 }
 
 extension RequestHead {
+    /// The client's own key in the field that the upstream reads; nil without one.
+    package func clientKey(for settings: IdempotencySettings) -> String? { fields[settings.name].flatMap { IdempotencyKey.parse($0) } }
+
     /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
     package mutating func setKey(_ key: String, isClients: Bool, for settings: IdempotencySettings) {
         if isClients, fields.contains(settings.name) { return }
