@@ -126,6 +126,11 @@ extension CacheControl {
     /// this cache one that the origin's operator placed in front of it (RFC 9213 §2.2, §3.1).
     package static let targetedFieldNames = ["rockpool-cache-control", "cdn-cache-control"]
 
+    /// True if a response has directives for this cache, or for all.
+    static func isStated(in fields: HTTPFields) -> Bool {
+        fields.contains(.cacheControl) || targetedFieldNames.contains { fields.value(of: $0) != nil }
+    }
+
     /// The directives that govern a response: from the first targeted field that is present, valid and not empty, else from
     /// `Cache-Control`.
     package static func governing(in fields: HTTPFields) -> (directives: CacheControl, isTargeted: Bool) {

@@ -42,7 +42,7 @@ package enum Revalidation {
     }
 
     /// `stored` updated by a 304 (§3.2): its fields replace the stored ones, except fields that describe the stored bytes, belong to the
-    /// connection, or are excluded from storing (`Set-Cookie`, and those named by the 304's own `no-cache="…"`).
+    /// connection, or are excluded from storing (`Set-Cookie`, and those that the directives in force name by `no-cache="…"` or `private="…"`).
     /// - Parameter request: The validating request; its fields are stored if the 304 changes the list of fields the response varies by.
     package static func freshened(
         _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil, sent: Moment, responseTime: Timestamp
@@ -50,10 +50,8 @@ package enum Revalidation {
         var fields = stored.head.fields
         var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
         // Without directives of its own it leaves the stored ones in force, and what they keep from the copy.
-        let hasDirectives = ([HTTPField.Name.cacheControl.canonicalName] + CacheControl.targetedFieldNames).contains {
-            notModified.fields.value(of: $0) != nil
-        }
-        let directives = CacheControl.governing(in: hasDirectives ? notModified.fields : fields).directives
+        let governing = CacheControl.isStated(in: notModified.fields) ? notModified.fields : fields
+        let directives = CacheControl.governing(in: governing).directives
         for name in directives.noCache.names + directives.isPrivate.names {
             excluded.insert(name.canonicalName)
             fields[values: name] = []

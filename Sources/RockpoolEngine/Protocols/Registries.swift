@@ -226,9 +226,7 @@ final class Registries: Sendable {
 
     /// The registry's own answer to nobody: mostly its challenge.
     private func passWithoutCredential(_ context: inout RequestContext) async -> Reply {
-        var bare = context
-        bare.identity = Identity()
-        for field in context.request.fields where SecretFields.identifies(field.name) { bare.exchange.request.fields[field.name] = nil }
+        var bare = context.withoutCredential
         defer { context.trace = bare.trace }
         return await pass(&bare)
     }
@@ -249,9 +247,7 @@ final class Registries: Sendable {
 
     /// The kept challenge to get a token, which a client without a credential would be given.
     private func challenge(to context: RequestContext) async -> ResponseHead? {
-        var bare = context
-        bare.identity = Identity()
-        for field in context.request.fields where SecretFields.identifies(field.name) { bare.exchange.request.fields[field.name] = nil }
+        var bare = context.withoutCredential
         bare.exchange.request.method = .get
         guard let head = await reads.spaces.challenge(for: bare)?.response.head else { return nil }
         return head.fields[values: .wwwAuthenticate].contains { $0.lowercased().contains("bearer ") } ? head : nil
@@ -349,6 +345,14 @@ extension RequestContext {
         context.plan.route?.ttl = lifetime
         // The digest is that of the bytes as they are.
         context.exchange.request.fields[.acceptEncoding] = nil
+        return context
+    }
+
+    /// The same request of nobody in particular.
+    fileprivate var withoutCredential: RequestContext {
+        var context = self
+        context.identity = Identity()
+        for field in request.fields where SecretFields.identifies(field.name) { context.exchange.request.fields[field.name] = nil }
         return context
     }
 

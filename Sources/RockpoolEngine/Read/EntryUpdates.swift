@@ -22,7 +22,7 @@ struct EntryUpdates: Sendable {
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) async -> CacheEntry? {
         guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding) else { return nil }
-        if isOfSender(entry, of: context, forwarding) { await replace(with: entry, for: context) }
+        if isSelected(entry, by: context, forwarding) { await replace(with: entry, for: context) }
         return entry
     }
 
@@ -31,7 +31,7 @@ struct EntryUpdates: Sendable {
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) -> CacheEntry? {
         guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding),
-            entry.id == forwarding.entry?.id, isOfSender(entry, of: context, forwarding), mayUpdate(entry, for: context),
+            entry.id == forwarding.entry?.id, isSelected(entry, by: context, forwarding), mayUpdate(entry, for: context),
             Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
             cache.freshenInMemory(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
         else { return nil }
@@ -57,7 +57,7 @@ struct EntryUpdates: Sendable {
 
     /// True if the stored response was selected by the values that the request has. The fields of a 304 that names another one are those of its
     /// own request, which are not for others.
-    private func isOfSender(_ entry: CacheEntry, of context: RequestContext, _ forwarding: Forwarding) -> Bool {
+    private func isSelected(_ entry: CacheEntry, by context: RequestContext, _ forwarding: Forwarding) -> Bool {
         guard let stored = forwarding.found.first(where: { $0.id == entry.id })?.response else { return false }
         let request = lookup.selecting(for: context.request, among: forwarding.found.map(\.response))
         return Vary.matches(stored: stored, request: request)
