@@ -45,7 +45,7 @@ struct ConflictResolver {
                 let resend = reissue.writing(result, over: theirs, state: met.theirs)
             else { break }
             return verdict(.resend(resend), result: result, resolution: .mine)
-        case .merge, .replace, .nothing, .become, .unknown: break
+        case .merge, .replace, .become, .unknown: break
         }
         let again = ConflictVerdict.Action.resend(reissue.again(over: met.theirs))
         guard let theirs = sides.theirs else { return verdict(again, side: sides.mineSide, object: nil, resolution: .mine) }
@@ -211,7 +211,7 @@ struct ConflictSides {
         case .merge(let patch): return isSame(shape.merged(theirs, with: patch), as: theirs)
         case .patch:
             return mergedForMine.map { isSame($0.merged, as: theirs) } ?? false
-        case .nothing, .become, .remove, .unknown: return false
+        case .become, .remove, .unknown: return false
         }
     }
 

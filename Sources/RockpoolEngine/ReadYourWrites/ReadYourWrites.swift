@@ -287,6 +287,8 @@ extension ReadYourWrites {
         var folded: [FoldedWrite] = []
         for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
             guard reach?.contains(operation.sequence, by: operation.viewer) ?? true else { continue }
+            // The overlay learns of a delivery only when the copies show its effect: the row and the copy decide.
+            if let includes, operation.state == .delivered, let ended = operation.ended, ended < includes { continue }
             let entity = active.routes.plan(for: operation.request).entity
             // A create in another list of the same name.
             if let list = view.list, let entity, !entity.isItem, canonical(entity.path, of: view.upstream) != list { continue }

@@ -44,8 +44,8 @@ private func json(_ text: String) throws -> JSONValue { try JSONValue.parse(Arra
         let answer = try json(row.answer)
         let base = try row.base.map { try json($0) }
         let effect = WriteEffect(row.write.delivered(answer), base: base, shape: shape)
-        // Otherwise the effect is that of the request; the copy shows a delivered action, or is marked.
-        let requested = row.write.action == nil ? WriteEffect(row.write, base: base, shape: shape) : .nothing
+        // Otherwise the effect is that of the request; that of an action is unknown to a copy from before it.
+        let requested = WriteEffect(row.write, base: base, shape: shape)
         #expect(effect == (row.becomes ? .become(answer) : requested))
     }
 

@@ -71,7 +71,7 @@ struct ItemProjection {
         if case .present(let object) = state { base = object }
         let effect = WriteEffect(write, base: base, shape: shape)
         switch (effect, state) {
-        case (.nothing, _), (.create, .present): return  // a base that shows the item is younger than its creation
+        case (.create, .present): return  // a base that shows the item is younger than its creation
         case (.create(let object), _):
             know(.present(shape.completed(object, by: write)))
             isNew = true
@@ -196,8 +196,6 @@ extension EntityState {
 
 /// The effect of one write on its item, as far as the request and its answer show it (docs/outbox.md#reads).
 enum WriteEffect: Hashable {
-    /// An action, which changes nothing unless a rule defines it.
-    case nothing
     /// A new item, with its id.
     case create(JSONValue)
     /// The upstream's answer contains the item's current representation.
@@ -206,7 +204,7 @@ enum WriteEffect: Hashable {
     case merge(JSONValue)
     case patch(JSONPatch)
     case remove
-    /// The write changes the item in a way that cannot be computed.
+    /// The write changes the item in a way that cannot be computed, as an action does whose answer does not show the item.
     case unknown
 
     /// - Parameter base: the item's object before the write; nil if it is unknown.
@@ -220,11 +218,10 @@ enum WriteEffect: Hashable {
         {
             let hasID = shape.id.get(in: answer) != nil
             self = write.isItem ? .become(answer) : .create(hasID ? answer : shape.identified(answer, as: write.idValue))
-        } else if write.action != nil {
-            // The copy shows the effect of a delivered action, or is marked as lacking it.
-            self = write.isDelivered ? .nothing : .unknown
+        } else if write.action != nil || write.isUnreadable {
+            self = .unknown
         } else {
-            self = write.isUnreadable ? .unknown : Self.requested(write, base: base, shape: shape) ?? .unknown
+            self = Self.requested(write, base: base, shape: shape) ?? .unknown
         }
     }
 
