@@ -75,6 +75,28 @@ import Testing
         }
     }
 
+    /// A delivery is recorded a moment before the copies show its effect: a read in between has it all the same, or says that it lacks it.
+    @Test(.timeLimit(.minutes(2))) func noReadWhileAnActionIsDeliveredLacksIt() async throws {
+        try await Story.with(Setting(caching: .maxAge, answers: .nothing)) { story in
+            for round in 1...12 {
+                try await #expect(story.get("/v1/notes").status == 200)
+                try await story.device.network("offline")
+                try await story.write("POST", "/v1/notes/1/toggle")
+                try await story.device.network("auto")
+                var isShown = false
+                try await eventually("the list shows the action") {
+                    for path in ["/v1/notes", "/v1/notes/1"] {
+                        let read = try await story.get(path)
+                        let note = path == "/v1/notes" ? read.json?.array?.first { $0["id"] == "1" } : read.json
+                        isShown = note?["done"] == .bool(round % 2 == 1)
+                        #expect(isShown || read.head["rockpool-dirty"] == "1", "\(round): \(path) \(read.head) \(read.text)")
+                    }
+                    return isShown && story.api.notes["1"]?["done"] == .bool(round % 2 == 1)
+                }
+            }
+        }
+    }
+
     /// A create that is repeated under its key, because its answer was lost, gets the same id again, in the body too.
     @Test func aRepeatedCreateHasOneLocalID() async throws {
         try await Story.with(Setting(promise: "optimistic")) { story in

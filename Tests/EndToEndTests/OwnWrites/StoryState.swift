@@ -62,7 +62,7 @@ struct StoryState {
         switch (request.method, segments.count > 3 ? segments[3] : "") {
         case ("POST", "toggle"):
             set(id, note.merging(["done": .bool(note["done"] != true)]))
-            return message(200, notes[id], tag: tag(id))
+            return answers == .nothing ? message(204) : message(200, notes[id], tag: tag(id))
         case ("POST", "comments"):
             comments.append((request.body ?? [:]).merging(["id": .string("c\(comments.count + 1)"), "note": .string(id)]))
             return message(201, comments.last, tag: "\"c\(comments.count)\"", ["Location: \(request.path)/c\(comments.count)"])
