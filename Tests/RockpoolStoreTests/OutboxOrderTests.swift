@@ -180,6 +180,23 @@ import Testing
         await again.close()
     }
 
+    /// Whoever finds a create delivered finds its item under the server's id: else a read shows an item that its client has deleted.
+    @Test(.timeLimit(.minutes(1))) func noReaderFindsADeliveredCreateWithoutItsID() async throws {
+        let store = try openData(scratch.state, time)
+        for number in 1...60 {
+            let (id, name) = (local(UInt64(number)), "\(number)")
+            _ = try await store.append(create(name, id))
+            let reader = Task {
+                while try await store.operation(id: name)?.state != .delivered {}
+                return store.localIDs.mapping(of: id) != nil
+            }
+            try await deliver(store, name, mapping: ServerMapping(id: ServerID(text: name), url: "u/\(name)"))
+            let isMapped = try await reader.value
+            #expect(isMapped, "create \(number)")
+        }
+        await store.close()
+    }
+
     /// Only a delivery maps a local id, by an attempt or by a probe; a rejected outcome maps nothing.
     @Test func nothingElseMaps() async throws {
         let id = local(1)

@@ -159,7 +159,7 @@ enum CacheDocument {
     static func item(of listing: CacheListing, offline: OfflineUse) -> JSONValue {
         let until = offline.end(of: listing)
         return [
-            "url": .string(listing.url), "method": .string(listing.method), "category": .string(listing.category),
+            "url": .string(listing.shownURL), "method": .string(listing.method), "category": .string(listing.category),
             "status": .integer(listing.status), "bytes": .integer(listing.bytes), "storedAt": .time(listing.storedAt),
             "freshUntil": .time(listing.freshUntil), "lastUsedAt": .time(listing.lastUsedAt), "pinned": .bool(listing.isPinned),
             "identity": .string(listing.isPrivate ? "private" : "shared"),

@@ -452,6 +452,15 @@ extension Sight {
 }
 
 extension Sight.Record {
+    /// The same record of another spelling of its URL.
+    package func at(_ spelling: (String) -> String) -> Self {
+        switch self {
+        case .shown(let state, let url, let viewer, let asked): .shown(state, url: spelling(url), viewer: viewer, asked: asked)
+        case .written(let url, let viewer, let version, let moment):
+            .written(url: spelling(url), viewer: viewer, version: version, at: moment)
+        }
+    }
+
     /// The record as a JSON value.
     package var json: JSONValue {
         switch self {

@@ -97,9 +97,8 @@ package final class ReadPipeline: Sendable {
                 if reason == .staleWhileRevalidate(refreshBehind: true), context.isReachable { refresh(entry, for: context) }
                 return stale
             }
-        case .validate(let index, let freshness, let conditionals, let reason):
+        case .validate(let index, _, let conditionals, let reason):
             forwarding.selected = index
-            forwarding.freshness = freshness
             forwarding.conditionals = conditionals
             forwarding.reason = reason.forward
         case .complete(let index, let fields):

@@ -17,9 +17,11 @@ final class ClientSight: Sendable {
     private let log: SightLog?
     private let now: @Sendable () -> Timestamp
 
-    /// - Parameter directory: where the notes are kept over a restart; nil for nowhere.
-    init(directory: String?, ticks: Ticks, now: @escaping @Sendable () -> Timestamp) {
-        (log, self.ticks, self.now) = (directory.map { SightLog(in: $0) }, ticks, now)
+    /// - Parameters:
+    ///   - directory: where the notes are kept over a restart; nil for nowhere.
+    ///   - index: seals the secrets of URLs there.
+    init(directory: String?, index: IndexSeal, ticks: Ticks, now: @escaping @Sendable () -> Timestamp) {
+        (log, self.ticks, self.now) = (directory.map { SightLog(in: $0, index: index) }, ticks, now)
     }
 
     /// Counts a moment: those of later calls are greater.
@@ -168,12 +170,17 @@ final class SightLog: Sendable {
     }
 
     private let path: String
+    private let index: IndexSeal
     private var new: String { path + ".new" }
     private let queue = DispatchQueue(label: "rockpool.sight")
     private let state = Mutex(State())
 
-    /// - Parameter directory: that of the cache.
-    init(in directory: String) { path = "\(directory)/sight.log" }
+    /// - Parameters:
+    ///   - directory: that of the cache.
+    ///   - index: seals the secrets of URLs.
+    init(in directory: String, index: IndexSeal) { (path, self.index) = ("\(directory)/sight.log", index) }
+
+    private func line(of record: Sight.Record) -> [UInt8] { record.at(index.sealed).json.serialized() + [UInt8(ascii: "\n")] }
 
     /// Returns what the last run has left; nothing if it is not known to be whole.
     func read() -> [Sight.Record] {
@@ -183,7 +190,7 @@ final class SightLog: Sendable {
             head == Self.head(isWhole: true) || head == Self.head(isWhole: false)
         else { return [] }
         // The last line may be torn.
-        return lines.compactMap { (try? JSONValue.parse(Array($0))).flatMap { Sight.Record(json: $0) } }
+        return lines.compactMap { (try? JSONValue.parse(Array($0))).flatMap { Sight.Record(json: $0)?.at(index.opened) } }
     }
 
     /// Writes the file anew at a start, and keeps it open.
@@ -233,7 +240,7 @@ final class SightLog: Sendable {
     func append(_ record: Sight.Record) -> Bool {
         state.withLock { state in
             guard state.file != nil else { return false }
-            state.waiting += record.json.serialized() + [UInt8(ascii: "\n")]
+            state.waiting += line(of: record)
             if case .written = record {
                 Self.write(&state)
             } else if !state.isDue {
@@ -264,7 +271,7 @@ final class SightLog: Sendable {
     /// Writes records to a new file beside the file. Returns nil if it cannot be written.
     private func replacement(of records: [Sight.Record], isWhole: Bool) -> FileHandle? {
         var bytes = Self.head(isWhole: isWhole).serialized() + [UInt8(ascii: "\n")]
-        for record in records { bytes += record.json.serialized() + [UInt8(ascii: "\n")] }
+        for record in records { bytes += line(of: record) }
         try? FileManager.default.removeItem(atPath: new)
         guard FileManager.default.createFile(atPath: new, contents: Data(bytes), attributes: [.posixPermissions: 0o600]),
             let file = FileHandle(forWritingAtPath: new), (try? file.seekToEnd()) != nil

@@ -156,7 +156,7 @@ struct CopyToValidate: Sendable {
         let found = reads.lookup.ownFirst(readable, identity: context.identity, plan: context.plan)
         let rules = reads.reuseContext(for: context, found: found)
         guard
-            case .validate(let index, let freshness, let conditionals, let reason) = reads.lookup.reuse(
+            case .validate(let index, _, let conditionals, let reason) = reads.lookup.reuse(
                 of: found, for: context.request, rules: rules, now: reads.now()),
             found[index].response.head.status == 200, found[index].response.part == nil, !found[index].response.isHeadOnly,
             let body = cache.bodyInMemory(of: found[index]),
@@ -164,7 +164,7 @@ struct CopyToValidate: Sendable {
                 found[index].response.head, body.readableBytesUInt8Span, of: context.plan.upstream, for: context.exchange.gateway)
         else { return nil }
         var forwarding = Forwarding(found: found, rules: rules, reason: reason.forward, epoch: nil)
-        (forwarding.selected, forwarding.freshness, forwarding.conditionals) = (index, freshness, conditionals)
+        (forwarding.selected, forwarding.conditionals) = (index, conditionals)
         (self.forwarding, self.body, self.reason, count) = (forwarding, body, reason.rawValue, found.count)
     }
 

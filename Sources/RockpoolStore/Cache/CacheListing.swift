@@ -9,6 +9,8 @@ package struct CacheListing: Hashable, Sendable {
     /// The id of its row; never reused.
     package var id: Int64
     package var url: String
+    /// The URL as it is shown, with its secrets sealed; commands take it.
+    package var shownURL: String
     package var method: String
     package var category: String
     package var status: Int
@@ -39,10 +41,11 @@ extension CacheListing {
         "id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity, uses"
 
     /// Reads `columns` and the value by which the list is ordered.
-    init(row: Row) throws {
+    init(row: Row, _ index: IndexSeal) throws {
         var columns = RowReader(row)
+        let (id, stored): (Int64, String) = (try columns.next(), try columns.next())
         self.init(
-            id: try columns.next(), url: try columns.next(), method: CacheKey(text: try columns.next())?.method ?? "",
+            id: id, url: index.opened(stored), shownURL: index.sealed(stored), method: CacheKey(text: try columns.next())?.method ?? "",
             category: try columns.next(), status: try columns.next(), bytes: try columns.next(),
             storedAt: Timestamp(milliseconds: try columns.next()), freshUntil: Timestamp(milliseconds: try columns.next()),
             lastUsedAt: Timestamp(milliseconds: try columns.next()), isPinned: try columns.next(), identity: try columns.next(),
@@ -167,14 +170,14 @@ extension CacheStore {
         _ filter: CacheListFilter, after cursor: CacheCursor? = nil, offset: Int = 0, limit: Int = 100
     ) async throws -> [CacheListing] {
         if filter.order == .hits { try? await writeBackRecency() }
-        let query = filter.page(after: cursor, offset: offset, limit: limit, at: clock())
+        let query = sealed(filter).page(after: cursor, offset: offset, limit: limit, at: clock())
         return try await database.pool.read { db in
             let rows = try Row.fetchAll(db, sql: query.sql, arguments: query.arguments)
-            let counting = try db.cachedStatement(sql: "SELECT count(*) FROM entry WHERE url = ?")
+            let counting = try db.cachedStatement(sql: "SELECT count(*) FROM entry WHERE url IN (?, ?)")
             var counts: [String: Int] = [:]
             return try rows.map { row in
-                var listing = try CacheListing(row: row)
-                if counts[listing.url] == nil { counts[listing.url] = try Int.fetchOne(counting, arguments: [listing.url]) }
+                var listing = try CacheListing(row: row, self.index)
+                if counts[listing.url] == nil { counts[listing.url] = try Int.fetchOne(counting, arguments: [self.index.sealed(listing.url), listing.url]) }
                 listing.variants = counts[listing.url] ?? 1
                 // Some uses are not written back yet.
                 listing.hits = listing.hits.addedClamped(self.recency.withLock { $0[listing.id]?.count } ?? 0)
@@ -193,10 +196,17 @@ extension CacheStore {
         return try await list(filter, after: cursor, limit: limit)
     }
 
+    /// The filter as the index knows URLs: their beginning may name a secret.
+    private func sealed(_ filter: CacheListFilter) -> CacheListFilter {
+        var filter = filter
+        filter.prefix = index.sealed(filter.prefix)
+        return filter
+    }
+
     /// Returns the number of entries that a list shows on all its pages.
     /// - Throws: `DatabaseError`.
     package func count(_ filter: CacheListFilter) async throws -> Int {
-        let condition = filter.condition(at: clock())
+        let condition = sealed(filter).condition(at: clock())
         return try await database.pool.read { db in
             try Int.fetchOne(db, sql: "SELECT count(*) FROM entry WHERE \(condition.sql)", arguments: condition.arguments) ?? 0
         }
@@ -207,8 +217,8 @@ extension CacheStore {
     package func entries(ofURL url: String) async throws -> [CacheEntry] {
         try await database.pool.read { db in
             let statement = try db.cachedStatement(
-                sql: "SELECT key, \(EntryRow.columns) FROM entry WHERE url = ? ORDER BY response_time DESC, id DESC LIMIT 1000")
-            return try Row.fetchAll(statement, arguments: [url]).map { try EntryRow.keyed(from: $0) }
+                sql: "SELECT key, \(EntryRow.columns) FROM entry WHERE url IN (?, ?) ORDER BY response_time DESC, id DESC LIMIT 1000")
+            return try Row.fetchAll(statement, arguments: [self.index.sealed(url), url]).map { try EntryRow.keyed(from: $0, self.index) }
         }
     }
 
@@ -228,7 +238,7 @@ extension CacheStore {
                     WHERE id > ? AND identity = '' AND url >= ? AND url < ? AND (?4 IS NULL OR category = ?4) ORDER BY id LIMIT ?
                     """)
             return try Row.fetchAll(statement, arguments: [after, prefix, prefix + "\u{10FFFF}", category, limit])
-                .map { try EntryRow.keyed(from: $0) }
+                .map { try EntryRow.keyed(from: $0, self.index) }
         }
     }
 
@@ -240,7 +250,7 @@ extension CacheStore {
             let statement = try db.cachedStatement(
                 sql: "SELECT key, \(EntryRow.columns) FROM entry WHERE id > ? AND url >= ? AND url < ? ORDER BY id LIMIT ?")
             return try Row.fetchAll(statement, arguments: [after, prefix, prefix + "\u{10FFFF}", limit]).map {
-                try EntryRow.keyed(from: $0)
+                try EntryRow.keyed(from: $0, self.index)
             }
         }
     }

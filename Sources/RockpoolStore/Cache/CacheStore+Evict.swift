@@ -62,7 +62,7 @@ extension CacheStore {
         note(.evicted, of: rows)
         counters.withLock { counters in
             counters.evictions += rows.count
-            for row in rows where row.isOnProbation { counters.evictedKeys.note(row.key) }
+            for row in rows where row.isOnProbation { counters.evictedKeys.note(index.opened(row.key)) }
         }
     }
 

@@ -18,7 +18,9 @@ extension CacheStore {
         let marked = try await queue.commit(isRepeatable: true) { db in
             let statement = try db.cachedStatement(
                 sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE url = ?2 AND asked <= ?3 RETURNING key")
-            return try stored.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0, newest.number]) }
+            return try stored.flatMap(self.index.forms).flatMap {
+                try String.fetchAll(statement, arguments: [now.milliseconds, $0, newest.number])
+            }
         }
         memory.remove(marked)
         return marked.count
@@ -34,7 +36,7 @@ extension CacheStore {
             let statement = try db.cachedStatement(
                 sql: "SELECT DISTINCT url FROM entry WHERE url >= ?1 AND url < ?1 || char(1114111) AND instr(url, '%') > 0")
             return try Set(spelled.map { Self.origin(of: $0) }).flatMap { origin in
-                try String.fetchAll(statement, arguments: [origin]).map(part).filter { wanted.contains($0.canonicalEscapes) }
+                try String.fetchAll(statement, arguments: [origin]).map { part(self.index.opened($0)) }.filter { wanted.contains($0.canonicalEscapes) }
             }
         }
         return Array(Set(urls).union(wanted).union(found))
@@ -80,7 +82,7 @@ extension CacheStore {
                     WHERE (url = ?2 OR (url >= ?2 || '?' AND url < ?2 || '@')) AND identity IN (?3, ?4)
                         AND substr(key, 1, 4) IN ('GET' || char(10), 'HEAD') RETURNING key
                     """)
-            let marked = try stored.flatMap { url in
+            let marked = try stored.flatMap(self.index.forms).flatMap { url in
                 try String.fetchAll(statement, arguments: [now.milliseconds, url, names.first ?? "", names.last ?? "", moment.number])
             }
             self.invalidations.noteMarked(stored, in: Self.names(of: partitions))
@@ -230,7 +232,7 @@ extension CacheStore {
                         own_write_included = iif(identity IN (?4, ?5), 0, own_write_included)
                     WHERE url = ?2 OR (url >= ?3 || '?' AND url < ?3 || '@') RETURNING key
                     """)
-            return try stored.flatMap { url in
+            return try stored.flatMap(self.index.forms).flatMap { url in
                 try String.fetchAll(statement, arguments: [now.milliseconds, url, url, names.first ?? "", names.last ?? "", moment.number])
             }
         }
@@ -242,6 +244,7 @@ extension CacheStore {
     /// - Throws: `DatabaseError` or `UnreadableRow`.
     package func copies(ofPath url: String, in partitions: [StoragePartition], limit: Int) async throws -> [CacheEntry] {
         guard keys.mayHold(path: url) else { return [] }
+        let url = index.sealed(url)
         let names = partitions.map(\.name)
         return try await database.pool.read { db in
             let statement = try db.cachedStatement(
@@ -252,7 +255,7 @@ extension CacheStore {
                     ORDER BY response_time DESC, id DESC LIMIT ?4
                     """)
             let values = [url.databaseValue, (names.first ?? "").databaseValue, (names.last ?? "").databaseValue, limit.databaseValue]
-            return try statement.all(values, in: db) { try EntryRow.keyed(from: &$0) }
+            return try statement.all(values, in: db) { [index] in try EntryRow.keyed(from: &$0, index) }
         }
     }
 
@@ -306,7 +309,8 @@ extension CacheStore {
                     WHERE url >= ?1 AND url < ?2 AND (?3 IS NULL OR identity = ?3) AND (NOT ?4 OR status NOT IN (404, 410))
                         AND (NOT ?5 OR invalid = 1 AND identity <> ?6)
                     ORDER BY url LIMIT \(Self.listLimit)
-                    """, arguments: arguments)
+                    """, arguments: arguments
+            ).map(self.index.opened)
         }
     }
 
@@ -316,7 +320,7 @@ extension CacheStore {
         for key in keys {
             _ = try await take(dryRun: false) { db in
                 try EvictionCandidate.fetch(
-                    in: db, where: "key_hash = ? AND key = ?", arguments: [EntryRow.keyHash(key), key.text], limit: Self.variantLimit + 8)
+                    in: db, where: "key_hash = ? AND key IN (?, ?)", arguments: self.index.arguments(of: key), limit: Self.variantLimit + 8)
             }
         }
     }

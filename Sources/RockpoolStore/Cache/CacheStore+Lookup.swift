@@ -23,7 +23,7 @@ extension CacheStore {
         var read = missing.map { _ in [CacheEntry]() }
         if hashes.contains(where: self.keys.mayHold) {
             read = try await database.pool.read { db in
-                try zip(missing, hashes).map { try Self.entries(of: keys[$0], hash: $1, in: db) }
+                try zip(missing, hashes).map { try self.entries(of: keys[$0], hash: $1, in: db) }
             }
         }
         for (index, (epoch, entries)) in zip(missing, zip(epochs, read)) {
@@ -36,12 +36,15 @@ extension CacheStore {
     /// False if no entry is stored under the key. Callable on an event loop.
     package func mayHold(_ key: CacheKey) -> Bool { keys.mayHold(EntryRow.keyHash(key)) }
 
-    private static func entries(of key: CacheKey, hash: Data, in db: Database) throws -> [CacheEntry] {
+    private func entries(of key: CacheKey, hash: Data, in db: Database) throws -> [CacheEntry] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
+                SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key IN (?, ?) ORDER BY response_time DESC, id DESC
                 """)
-        return try statement.all([hash.databaseValue, key.text.databaseValue], in: db) { try EntryRow.entry(from: &$0, key: key) }
+        let forms = index.forms(of: key)
+        return try statement.all([hash.databaseValue, forms.sealed.databaseValue, forms.plain.databaseValue], in: db) {
+            try EntryRow.entry(from: &$0, key: key)
+        }
     }
 
     /// Returns every variant of the key that memory holds; nil when the database must be read. Callable on an event loop.

@@ -16,7 +16,7 @@ extension CacheStore {
     /// - Parameter dryRun: counts by the same selection and changes nothing.
     package func remove(where filter: CacheFilter, dryRun: Bool = false) async throws -> RemovalCount {
         var removed = RemovalCount()
-        for (condition, arguments) in filter.conditions {
+        for (condition, arguments) in filter.conditions(index) {
             var last: Int64 = 0
             while true {
                 let (from, most) = (last, dryRun ? batchRows : await pace.next().rows(of: batchRows))
@@ -129,7 +129,7 @@ extension CacheStore {
 
     /// - Returns: the keys of which memory may hold something that has changed.
     private func move(_ id: Int64, key text: String, to partition: String, in db: Database) throws -> [String] {
-        guard let old = CacheKey(text: text) else {
+        guard let old = CacheKey(text: index.opened(text)) else {
             try db.execute(sql: "DELETE FROM entry WHERE id = ?", arguments: [id])
             return [text]
         }
@@ -141,7 +141,7 @@ extension CacheStore {
                         AND moved.part IN (-1, entry.part) AND moved.response_time >= entry.response_time)
                 """, arguments: [hash, id])
         try db.execute(
-            sql: "UPDATE OR IGNORE entry SET key_hash = ?, key = ?, identity = ? WHERE id = ?", arguments: [hash, key.text, partition, id])
+            sql: "UPDATE OR IGNORE entry SET key_hash = ?, key = ?, identity = ? WHERE id = ?", arguments: [hash, index.forms(of: key).sealed, partition, id])
         if db.changesCount == 0 { try db.execute(sql: "DELETE FROM entry WHERE id = ?", arguments: [id]) }
         if keys.note(hash, url: key.url).isDue { readKeysInBackground() }
         return [text, key.text]
@@ -150,15 +150,15 @@ extension CacheStore {
 
 extension CacheFilter {
     /// SQL conditions that form the filter as a union; each finds its rows by an index.
-    fileprivate var conditions: [(String, StatementArguments)] {
+    fileprivate func conditions(_ index: IndexSeal) -> [(String, StatementArguments)] {
         switch self {
-        case .urls(let urls): urls.map { ("url = ?", [$0]) }
-        case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
+        case .urls(let urls): urls.flatMap(index.forms).map { ("url = ?", [$0]) }
+        case .prefix(let prefix): index.forms(of: prefix).map { ("url >= ? AND url < ?", [$0, $0 + "\u{10FFFF}"]) }
         case .category(let name): [("category = ?", [name])]
         case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
         case .group(let name, origin: let origin?):
             [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
-        case .matching(let selection): selection.conditions
+        case .matching(let selection): selection.conditions(index)
         case .upstream(let origin): [("origin = ?", [origin.url])]
         case .identity(let name, origin: nil): [("identity = ? AND identity <> ''", [name])]
         case .identity(let name, origin: let origin?): [("identity = ? AND identity <> '' AND origin = ?", [name, origin.url])]

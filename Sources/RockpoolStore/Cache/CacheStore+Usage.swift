@@ -25,14 +25,16 @@ extension CacheStore {
     /// Pins every variant stored for a URL, which exempts them from eviction, or unpins them.
     /// - Returns: the number of changed entries; nil when the pinned bytes would exceed their cap.
     package func pin(url: String, _ isPinned: Bool) async throws -> Int? {
-        let cap = pinCap
+        let (cap, forms) = (pinCap, (index.sealed(url), url))
         let keys: [String]? = try await queue.commit { db in
             let added =
                 try Int64.fetchOne(
-                    db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE url = ? AND pinned = 0", arguments: [url]) ?? 0
+                    db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE url IN (?, ?) AND pinned = 0", arguments: [forms.0, forms.1])
+                ?? 0
             if isPinned, try Self.pinnedBytes(in: db) + added > cap { return nil }
             return try String.fetchAll(
-                db, sql: "UPDATE entry SET pinned = ?1 WHERE url = ?2 AND pinned <> ?1 RETURNING key", arguments: [isPinned, url])
+                db, sql: "UPDATE entry SET pinned = ?1 WHERE url IN (?2, ?3) AND pinned <> ?1 RETURNING key",
+                arguments: [isPinned, forms.0, forms.1])
         }
         memory.remove(keys ?? [])
         return keys?.count
@@ -86,7 +88,7 @@ extension CacheStore {
     }
 
     func note(_ event: KeyEvents.Event, of rows: [EvictionCandidate]) {
-        let (now, urls) = (clock(), rows.compactMap { CacheKey(text: $0.key)?.url })
+        let (now, urls) = (clock(), rows.compactMap { CacheKey(text: index.opened($0.key))?.url })
         keyEvents.withLock { events in urls.forEach { events.note(event, of: $0, at: now) } }
     }
 

@@ -129,7 +129,7 @@ extension CacheStore {
         let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
         if counters.withLock({ $0.evictedKeys.take(key.text) }) { uses = max(uses, CacheSchema.unread + 1) }
-        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, uses: uses)
+        let id = try row.insert(in: db, index: index, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned, uses: uses)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
         let removesVariants = try !isNew && boundVariants(in: db, of: key)
         if removesVariants || !pins.isEmpty { try dropUnusedBodies(in: db) }
@@ -360,7 +360,7 @@ extension CacheStore {
     package func removeParts(of key: CacheKey) async throws {
         _ = try await take(dryRun: false) { db in
             try EvictionCandidate.fetch(
-                in: db, where: "key_hash = ? AND key = ? AND part >= 0", arguments: [EntryRow.keyHash(key), key.text],
+                in: db, where: "key_hash = ? AND key IN (?, ?) AND part >= 0", arguments: self.index.arguments(of: key),
                 limit: Self.partLimit + 8
             )
         }

@@ -41,6 +41,8 @@ package final class CacheStore: Sendable {
     var settings: StorageSettings { settingsInForce.withLock { $0 } }
     /// Seals private bodies, and opens those that were sealed.
     let seal: BodySeal
+    /// Seals the secrets in the URLs of the index.
+    package let index: IndexSeal
     let categories: [CacheCategory]
     let clock: @Sendable () -> Timestamp
     /// Counts what the server asks, answers and writes.
@@ -156,6 +158,7 @@ package final class CacheStore: Sendable {
         settingsInForce = Mutex(settings)
         self.categories = categories
         self.seal = seal
+        index = IndexSeal(seal: seal)
         self.clock = clock
         self.ticks = ticks
         self.logger = logger
@@ -164,7 +167,7 @@ package final class CacheStore: Sendable {
         self.footprint = footprint
         self.bodies = bodies
         room = SpaceQueue(footprint: footprint, bodies: bodies)
-        let memory = MemoryTier(limit: settings.memoryLimit)
+        let memory = MemoryTier(limit: settings.memoryLimit, index: index)
         self.memory = memory
         pace = BackgroundThrottle(clock: clock) { memory.lookups }
         // A damaged page of the rules costs only the rules, not the start; the check of all pages finds it (docs/storage.md#faults).

@@ -69,6 +69,25 @@ package struct BodySeal: Sendable {
     /// The same under the installation's own key, which is always at hand: for secrets that are sealed whatever `storage.encrypt` says.
     func sealOwn(_ bytes: [UInt8]) throws -> [UInt8] { try Self.seal(bytes, keys[keys.count - 1]) }
 
+    /// Seals a value so that equal ones have equal sealed forms, under the installation's own key: `nonce | ciphertext | tag`, with a nonce that
+    /// is made of the value.
+    func sealOwn(repeatably bytes: [UInt8]) throws -> [UInt8] {
+        let key = keys[keys.count - 1]
+        let code = HMAC<SHA256>.authenticationCode(for: Array("rockpool index 1".utf8) + bytes, using: key.names)
+        guard let box = try AES.GCM.seal(bytes, using: key.bodies, nonce: AES.GCM.Nonce(data: Array(code.prefix(12)))).combined else {
+            throw SealBroken()
+        }
+        return Array(box)
+    }
+
+    /// The plain form of a value that `sealOwn(repeatably:)` has sealed.
+    /// - Throws: `SealBroken` when it has changed, or was sealed under another key.
+    func openOwn(_ box: [UInt8]) throws -> [UInt8] {
+        guard let sealed = try? AES.GCM.SealedBox(combined: box), let plain = try? AES.GCM.open(sealed, using: keys[keys.count - 1].bodies)
+        else { throw SealBroken() }
+        return Array(plain)
+    }
+
     private static func seal(_ bytes: [UInt8], _ key: Key) throws -> [UInt8] {
         guard let box = try AES.GCM.seal(bytes, using: key.bodies).combined else { throw SealBroken() }
         return magic + key.id + box

@@ -1,4 +1,4 @@
-// Secrets in the query of a queued write: sealed on the disk, redacted wherever they are shown, sent as they were
+// Secrets in the queries of queued writes and of copies: sealed on the disk, redacted wherever they are shown, sent as they were
 // (docs/security-model.md#credentials-and-secrets).
 import Foundation
 import NotesAPI
@@ -45,6 +45,42 @@ import Testing
             try await world.turn("auto")
             try await server.outboxIsEmpty()
             #expect(world.site.count("/files/a?\(name)=planted-1&q=3") == 1, "\(world.site.asked.map(\.path))")
+        }
+    }
+
+    /// A copy is found, changed and removed by its URL, which nothing shows or keeps readable.
+    @Test(arguments: ["token", "ticket"]) func aSecretOfACopyIsNeitherShownNorReadableOnTheDisk(name: String) async throws {
+        let play: PlayedSite.Play = { asked in
+            .text("content", status: asked.method == "PUT" ? 204 : 200, "Cache-Control: max-age=600")
+        }
+        try await PlayedWorld.with(further: ["secrets": ["Ticket"], "log": ["access": "json"]], play) { world in
+            let (server, target) = (world.server, "/files/a?q=2&\(name)=planted%2F1")
+            for _ in 1...2 { try await #expect(world.send("GET", target).status == 200) }
+            _ = try await world.send("GET", target.replacing("planted", with: "another"))
+            let list = try await server.get("/v1/cache")
+            let urls = list.json?["items"]?.array?.compactMap { $0["url"]?.string } ?? []
+            #expect(urls.count == 2 && Set(urls).count == 2 && urls.allSatisfy { $0.contains("\(name)=REDACTED~") }, "\(list.text)")
+            for arguments in [["cache", "ls"], ["cache", "ls", "--match", "files"], ["storage-cleanup", "--dry-run"]] {
+                let shown = try await server.command(arguments)
+                #expect(shown.status == 0 && !shown.output.contains("planted"), "\(arguments): \(shown.output)\(shown.errors)")
+            }
+            try await server.stop()
+            for file in Files.everything(in: server.stateDirectory) + Files.everything(in: server.cacheDirectory) {
+                let bytes = FileManager.default.contents(atPath: file) ?? Data()
+                #expect(bytes.range(of: Data("planted".utf8)) == nil, "\(file)")
+            }
+            try await server.start()
+            // It is found by its URL after a restart, and as it was listed.
+            try await #expect(world.send("GET", target)["cache-status"]?.contains("hit") == true)
+            let shown = try #require(urls.first { !$0.isEmpty })
+            for url in urls { try await #expect(server.command("cache", "pin", url).status == 0) }
+            // A write makes it old.
+            try await #expect(world.send("PUT", target, fields: ["Content-Type: text/plain"], body: "x").status == 204)
+            try await #expect(world.send("GET", target)["cache-status"]?.contains("hit") == false)
+            let purged = try await server.command("cache", "purge", shown)
+            #expect(purged.status == 0 && purged.output.contains("1"), "\(purged.output)\(purged.errors)")
+            let rest = try await server.get("/v1/cache")
+            #expect(rest.json?["items"]?.array?.count == 1, "\(urls) \(rest.text)")
         }
     }
 }

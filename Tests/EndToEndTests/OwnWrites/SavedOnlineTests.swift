@@ -1,6 +1,7 @@
 // Writes that were answered online: what is read afterwards, and what the next write builds on (docs/outbox.md#effects).
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .serialized) struct SavedOnlineTests {
@@ -121,6 +122,32 @@ import Testing
             let titles = Set(list.json?.array?.compactMap { $0["title"]?.string } ?? [])
             #expect(list.json?.array?.count == before + 150 && titles.isSuperset(of: (0..<150).map { "n\($0)" }), "\(list.status)")
             await wire.close()
+        }
+    }
+
+    /// A read that its upstream never answers is answered by the copy of that moment, which is not the one from before it was sent.
+    @Test func aCopyThatWasReplacedMeanwhileStandsIn() async throws {
+        let list = #"[{"id": "1", "title": "one"}]"#
+        let reads = Mutex(0)
+        let play: PlayedSite.Play = { asked in
+            if asked.method == "PUT" { return .text(#"{"id": "1", "title": "two"}"#, "Content-Type: application/json") }
+            guard asked.method == "GET", asked.path == "/notes" else { return .text("", status: 404) }
+            let isFirst = reads.withLock { count in
+                count += 1
+                return count == 1
+            }
+            return isFirst ? .text(list, "Content-Type: application/json", "Cache-Control: no-cache") : PlayedSite.Said(wire: [])
+        }
+        try await PlayedWorld.with(upstream: ["resources": [["collection": "/notes"]]], play) { world in
+            try await #expect(world.send("GET", "/notes").status == 200)
+            async let unanswered = world.send("GET", "/notes")
+            try await eventually("the list is asked for again") { world.site.count("/notes", "GET") == 2 }
+            let put = try await world.send(
+                "PUT", "/notes/1", fields: ["Content-Type: application/json"], body: #"{"id": "1", "title": "two"}"#)
+            #expect(put.status == 200, "\(put.text)")
+            await world.site.stop()
+            let read = try await unanswered
+            #expect(read.status == 200 && read.text.contains("two"), "\(read.status) \(read.text)")
         }
     }
 }

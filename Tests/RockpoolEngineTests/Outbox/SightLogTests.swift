@@ -2,6 +2,7 @@
 import Foundation
 import HTTPTypes
 import RockpoolCore
+import RockpoolStore
 import RockpoolTesting
 import Testing
 
@@ -21,7 +22,7 @@ import Testing
 
     /// The sight of the next run, after the last one was stopped in the middle.
     private func next() -> ClientSight {
-        let sight = ClientSight(directory: scratch.path, ticks: ticks, now: { Timestamp(milliseconds: 1000) })
+        let sight = ClientSight(directory: scratch.path, index: IndexSeal(seal: .off), ticks: ticks, now: { Timestamp(milliseconds: 1000) })
         sight.takeUp()
         return sight
     }
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test func withoutADirectoryNothingIsKept() throws {
-        let sight = ClientSight(directory: nil, ticks: Ticks(), now: { Timestamp(milliseconds: 1000) })
+        let sight = ClientSight(directory: nil, index: IndexSeal(seal: .off), ticks: Ticks(), now: { Timestamp(milliseconds: 1000) })
         show("\"1\"", by: sight)
         sight.keep()
         #expect(!FileManager.default.fileExists(atPath: file))

@@ -16,7 +16,6 @@ struct Forwarding: Sendable {
     let epoch: UInt64?
     /// Index in `found` of the entry that is revalidated or completed.
     var selected: Int?
-    var freshness: Freshness?
     /// Sent in place of the client's own conditions and range.
     var conditionals: HTTPFields = [:]
     /// True if the missing rest of the selected entry is requested; false for a revalidation.

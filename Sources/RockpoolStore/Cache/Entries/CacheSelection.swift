@@ -42,11 +42,11 @@ package struct CacheSelection: Hashable, Sendable {
     }
 
     /// SQL conditions that form the selection as a union; each finds its rows by an index where there is one.
-    var conditions: [(String, StatementArguments)] {
+    func conditions(_ index: IndexSeal) -> [(String, StatementArguments)] {
         let (common, arguments) = commonConditions
         let all = { (first: [String]) in (first + common).isEmpty ? "id > 0" : (first + common).joined(separator: " AND ") }
         guard !urls.isEmpty else { return [(all([]), arguments)] }
-        return urls.map { (all(["url = ?"]), [$0] + arguments) }
+        return urls.flatMap(index.forms).map { (all(["url = ?"]), [$0] + arguments) }
     }
 
     private var commonConditions: ([String], StatementArguments) {

@@ -32,15 +32,15 @@ struct EntryRow: Sendable {
     /// Inserts the row and returns its id.
     /// - Parameter uses: as the column: more than `CacheSchema.unread` if it takes the place of another one, or left a moment ago.
     func insert(
-        in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, uses: Int64
+        in db: Database, index: IndexSeal, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool, uses: Int64
     ) throws -> Int64 {
         let floor = try CacheSchema.floor(of: response.category, in: db)
         let rank = EvictionOrder.rank(requests: CacheSchema.requests(uses), bytes: bytes, above: floor)
         let statement = try db.cachedStatement(sql: Self.insertion)
         // Values of one type: of any others, an array of this length costs more than the row.
         let identifying: [DatabaseValue] = [
-            keyHash.databaseValue, Vary.variantKey(response.requestFields).databaseValue, key.text.databaseValue,
-            key.url.databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
+            keyHash.databaseValue, Vary.variantKey(response.requestFields).databaseValue, index.forms(of: key).sealed.databaseValue,
+            index.sealed(key.url).databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
             response.head.status.databaseValue, FieldCodec.encode(response.head.fields).databaseValue,
             FieldCodec.encode(response.requestFields).databaseValue,
         ]
@@ -69,14 +69,14 @@ struct EntryRow: Sendable {
 
     /// Decodes the entry of a row that consists of the key and then `columns`.
     /// - Throws: `UnreadableRow` for a row that does not match the schema.
-    static func keyed(from row: Row) throws -> CacheEntry {
+    static func keyed(from row: Row, _ index: IndexSeal) throws -> CacheEntry {
         var columns = RowReader(row)
-        return try keyed(from: &columns)
+        return try keyed(from: &columns, index)
     }
 
     /// - Throws: as `keyed(from:)` for a row.
-    static func keyed(from columns: inout RowReader) throws -> CacheEntry {
-        guard let key = CacheKey(text: try columns.next()) else { throw UnreadableRow(column: 0) }
+    static func keyed(from columns: inout RowReader, _ index: IndexSeal) throws -> CacheEntry {
+        guard let key = CacheKey(text: index.opened(try columns.next())) else { throw UnreadableRow(column: 0) }
         return try entry(from: &columns, key: key)
     }
 

@@ -75,7 +75,11 @@ final class MemoryTier: Sendable {
     /// Counts what may void a hot message; changed under the lock, so that a message found under it is valid while the count stays.
     let changes = Atomic<UInt64>(0)
 
-    init(limit: ByteCount) {
+    /// Opens the keys of rows that were changed.
+    private let index: IndexSeal
+
+    init(limit: ByteCount, index: IndexSeal = IndexSeal(seal: .off)) {
+        self.index = index
         self.limit = limit.bytes
         bodyLimit = min(.mib(1), limit.bytes / 8)
     }
@@ -174,6 +178,7 @@ final class MemoryTier: Sendable {
         state.withLock { state in
             noteChange()
             for key in keys {
+                let key = index.opened(key)
                 state.removals += 1
                 state.epochs[State.slot(key)] = state.removals
                 state.absent.remove(key)

@@ -130,24 +130,19 @@ extension DataStore {
         let ledger = footprint.ledger
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
-        let (operation, mapped) = try await recorded {
+        return try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4), isRepeatable: true) { db in
                 let before = try leased.map { try Self.position(of: $0, in: db) } ?? Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
                 let tick = self.ticks.next()
                 try Self.record(disposition, result, on: before, in: db, tick: tick, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
-                let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
+                try self.map(before, disposition: disposition, in: db, now: now)
                 try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return (
-                    try leased?.delivered(by: disposition, result, attempt, at: Moment(at: now, tick: tick)) ?? self.known(id, in: db),
-                    mapped
-                )
+                return try leased?.delivered(by: disposition, result, attempt, at: Moment(at: now, tick: tick)) ?? self.known(id, in: db)
             }
         }
-        note(mapped)
-        return operation
     }
 
     /// - Throws: `.illegal` when another node has the operation in flight, or this one was fenced since it leased it.
@@ -157,29 +152,18 @@ extension DataStore {
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
-    /// - Returns: the mapping, for `localIDs` after the commit. An observer of the transaction would do it as well, but GRDB prepares the
-    ///   statements of every transition anew after each observer: a third of a replay.
-    private static func map(
-        _ operation: Position, disposition: Disposition, in db: Database, now: Timestamp
-    ) throws -> NewMapping? {
-        guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return nil }
+    ///
+    /// `localIDs` knows it before the commit: a read that finds the create delivered finds the writes to its item under the same id. What the
+    /// upstream has answered stays true if the commit fails.
+    private func map(_ operation: Position, disposition: Disposition, in db: Database, now: Timestamp) throws {
+        guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
             .run(
                 [
                     mapping.id.text.databaseValue, mapping.id.isNumber.databaseValue, mapping.url.databaseValue,
                     now.milliseconds.databaseValue, id.text.databaseValue,
                 ], in: db)
-        return NewMapping(localID: id, mapping: mapping)
-    }
-
-    /// A local id, and the id of the server that a delivery has given it.
-    private struct NewMapping {
-        let localID: LocalID
-        let mapping: ServerMapping
-    }
-
-    private func note(_ mapped: NewMapping?) {
-        if let mapped { localIDs.note(mapped.localID, became: mapped.mapping) }
+        localIDs.note(id, became: mapping)
     }
 
     /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
@@ -210,7 +194,7 @@ extension DataStore {
     package func move(
         id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
     ) async throws -> QueuedWrite {
-        let (operation, mapped) = try await recorded {
+        try await recorded {
             try await queue.commit { db in
                 let before = try Self.position(id, in: db)
                 try self.checkOwnership(of: before, in: db)
@@ -219,12 +203,10 @@ extension DataStore {
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
                 if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
-                let mapped = try Self.map(before, disposition: disposition, in: db, now: now)
-                return (try self.known(id, in: db), mapped)
+                try self.map(before, disposition: disposition, in: db, now: now)
+                return try self.known(id, in: db)
             }
         }
-        note(mapped)
-        return operation
     }
 
     private static let answered = TransitionUpdate(
