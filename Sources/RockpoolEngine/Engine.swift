@@ -80,10 +80,7 @@ package final class Engine: Sendable {
         exchanges = ExchangeRing(start: now())
         reachability = ReachabilityTable(upstreams: RouteTable(configuration).upstreams, now: now())
         credentials = Credentials(store: data, cache: cache, logger: logger, now: now)
-        // What is stored encrypted is not named in a file.
-        sight = ClientSight(
-            directory: configuration.storage.encrypt == .off ? configuration.storage.cacheDir : nil, index: cache.index, ticks: cache.ticks,
-            now: now)
+        sight = ClientSight(directory: configuration.storage.sightDirectory, index: cache.index, ticks: cache.ticks, now: now)
         active = ActiveConfiguration(configuration, unread: unread) { [reachability] in reachability.reconfigure($0, now: now()) }
         let folded = FoldedReads()
         learning = ResourceLearning(

@@ -23,6 +23,9 @@ package struct StorageSettings: Hashable, Sendable {
     /// A file with the secret that seals them; nil: this installation's own.
     package var keyFile: String?
 
+    /// The directory of the file that notes what clients were shown; nil where what is stored is encrypted, and not named in a file.
+    package var sightDirectory: String? { encrypt == .off ? cacheDir : nil }
+
     package init() {}
 
     /// Returns these settings with the limits and shares of others, which a running server takes.

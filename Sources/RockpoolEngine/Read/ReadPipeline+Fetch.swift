@@ -114,7 +114,12 @@ extension ReadPipeline {
 
     /// Returns a stored response or an error reply after a fetch without a response, to the leader and to each follower.
     func reply(after failure: TransferFailure, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
-        if let stale = await storedReplies.standIn(for: failure, to: &context, forwarding: forwarding) { return stale }
+        // While the upstream was asked, a write of this client may have put another copy in the place of the one that was found.
+        let (found, rules) = await candidates(for: &context)
+        let present = Forwarding(found: found, rules: rules, reason: forwarding.reason, epoch: nil)
+        for forwarding in [present, forwarding] {
+            if let stale = await storedReplies.standIn(for: failure, to: &context, forwarding: forwarding) { return stale }
+        }
         if let asked = await storedReplies.challenge(of: spaces, after: failure, to: &context) { return asked }
         let isUnreachable = failure.sent == .no || forwarding.selected != nil
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: forwarding.reason, detail: isUnreachable ? "unreachable" : nil)

@@ -60,9 +60,7 @@ package final class ReadPipeline: Sendable {
         while true {
             lookups += 1
             let epoch = inFlight.epoch(of: context.fetchBase)
-            let readable = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
-            context.trace.record(.looked(candidates: readable.count))
-            let (found, rules) = await presigned.judged(readable, by: reuseContext(for: context, found: readable), for: context)
+            let (found, rules) = await candidates(for: &context)
             var decision = lookup.reuse(of: found, for: context.request, rules: rules, now: now())
             if decision.mayWait, rules.isReachable, upstreams.budgets.isSpent(for: context, now: now()) {
                 let absent = lookup.reuse(of: found, for: context.request, rules: rules.withoutUpstream, now: now())
@@ -72,6 +70,13 @@ package final class ReadPipeline: Sendable {
             let forwarding = Forwarding(found: found, rules: rules, reason: .uriMiss, epoch: lookups < 10 ? epoch : nil)
             if let reply = await reply(to: decision, for: &context, by: forwarding) { return reply }
         }
+    }
+
+    /// The stored responses that the request may read now, and the rules of their use.
+    func candidates(for context: inout RequestContext) async -> ([CacheEntry], ReuseContext) {
+        let readable = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
+        context.trace.record(.looked(candidates: readable.count))
+        return await presigned.judged(readable, by: reuseContext(for: context, found: readable), for: context)
     }
 
     func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {

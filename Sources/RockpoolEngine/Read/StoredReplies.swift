@@ -160,20 +160,9 @@ struct StoredReplies: Sendable {
     private func standIn(
         _ failure: UpstreamFailure, detail: String, to context: inout RequestContext, forwarding: Forwarding
     ) async -> Reply? {
-        let known = forwarding.entry ?? copy(for: context, in: failure, among: forwarding.found, forwarding.rules)
-        if let known, let reply = await standIn(known, failure, detail: detail, to: &context, forwarding) { return reply }
-        // While the upstream was asked, a write of this client may have put another copy in its place.
-        let found = await lookup.entries(for: context)
-        guard let entry = copy(for: context, in: failure, among: found, forwarding.rules), entry.id != known?.id else { return nil }
-        return await standIn(entry, failure, detail: detail, to: &context, forwarding)
-    }
-
-    private func standIn(
-        _ entry: CacheEntry, _ failure: UpstreamFailure, detail: String, to context: inout RequestContext, _ forwarding: Forwarding
-    ) async -> Reply? {
-        guard StaleOnError.permits(entry.response, request: context.request, failure: failure, context: forwarding.rules, now: now()) else {
-            return nil
-        }
+        guard let entry = forwarding.entry ?? copy(for: context, in: failure, forwarding: forwarding),
+            StaleOnError.permits(entry.response, request: context.request, failure: failure, context: forwarding.rules, now: now())
+        else { return nil }
         let freshness = Freshness.of(entry.response, now: now())
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
         guard let reply = await serve(entry, freshness: freshness, for: &context, status: status, standsIn: true) else { return nil }
@@ -182,14 +171,12 @@ struct StoredReplies: Sendable {
     }
 
     /// The stored response that would be served if the upstream were unreachable; nil if there is none.
-    private func copy(
-        for context: RequestContext, in failure: UpstreamFailure, among found: [CacheEntry], _ rules: ReuseContext
-    ) -> CacheEntry? {
+    private func copy(for context: RequestContext, in failure: UpstreamFailure, forwarding: Forwarding) -> CacheEntry? {
         guard failure != .untrusted else { return nil }
-        var rules = rules
+        var rules = forwarding.rules
         rules.isReachable = false
-        switch lookup.reuse(of: found, for: context.request, rules: rules, now: now()) {
-        case .fresh(let index, _), .stale(let index, _, _): return found[index]
+        switch lookup.reuse(of: forwarding.found, for: context.request, rules: rules, now: now()) {
+        case .fresh(let index, _), .stale(let index, _, _): return forwarding.found[index]
         case .validate, .complete, .none, .gatewayTimeout: return nil
         }
     }

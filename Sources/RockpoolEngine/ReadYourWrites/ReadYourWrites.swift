@@ -287,16 +287,17 @@ extension ReadYourWrites {
         var folded: [FoldedWrite] = []
         for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
             guard reach?.contains(operation.sequence, by: operation.viewer) ?? true else { continue }
-            // The overlay learns of a delivery only when the copies show its effect: the row and the copy decide.
-            if let includes, operation.state == .delivered, let ended = operation.ended, ended < includes { continue }
             let entity = active.routes.plan(for: operation.request).entity
             // A create in another list of the same name.
             if let list = view.list, let entity, !entity.isItem, canonical(entity.path, of: view.upstream) != list { continue }
             var write = FoldedWrite(operation, action: entity?.action, in: data)
             write.sequence = squashed[operation.sequence] ?? write.sequence
-            if !write.isDelivered, let includes, let begun = operation.begun, includes >= begun {
+            // A delivery is in the overlay as an open write until the copies show its effect.
+            if let includes, let moment = write.isDelivered ? operation.ended : operation.begun, includes >= moment {
                 write.mayBeShown = true
-                if operation.localID != nil { write.idsBefore = await itemsBefore.ids(for: operation, as: operation.request) }
+                if !write.isDelivered, operation.localID != nil {
+                    write.idsBefore = await itemsBefore.ids(for: operation, as: operation.request)
+                }
             }
             folded.append(write)
         }

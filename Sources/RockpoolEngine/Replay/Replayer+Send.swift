@@ -120,10 +120,11 @@ extension Replayer {
             [.put, .patch].contains(earlier.request.method)
         else { return nil }
         guard let pinned = try await data.base(of: operation.sequence) else { return nil }
-        // The earlier one may have been sent on another state than its client knew, such as that after an action: its effect is on that one.
+        // The earlier one may have been sent on another state than its client knew, such as that after an action, or on the answer to the
+        // create of its item, which has members that the create had not: its effect is on that one.
         guard EntityTag.condition(in: earlier.result?.head.fields[.eTag]) == nil,
-            let before = try await data.base(of: earlier.sequence), let after = effect(of: earlier, on: before, resource: resource),
-            after.body != pinned.body
+            let before = try await known(of: earlier, resource: resource)?.base,
+            let after = effect(of: earlier, on: before, resource: resource), after.body != pinned.body
         else { return (pinned, false) }
         try await data.rebase([operation.sequence], to: after)
         return (after, false)

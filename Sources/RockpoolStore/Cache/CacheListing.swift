@@ -177,7 +177,9 @@ extension CacheStore {
             var counts: [String: Int] = [:]
             return try rows.map { row in
                 var listing = try CacheListing(row: row, self.index)
-                if counts[listing.url] == nil { counts[listing.url] = try Int.fetchOne(counting, arguments: [self.index.sealed(listing.url), listing.url]) }
+                if counts[listing.url] == nil {
+                    counts[listing.url] = try Int.fetchOne(counting, arguments: [self.index.sealed(listing.url), listing.url])
+                }
                 listing.variants = counts[listing.url] ?? 1
                 // Some uses are not written back yet.
                 listing.hits = listing.hits.addedClamped(self.recency.withLock { $0[listing.id]?.count } ?? 0)

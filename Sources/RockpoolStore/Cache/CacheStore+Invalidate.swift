@@ -36,7 +36,8 @@ extension CacheStore {
             let statement = try db.cachedStatement(
                 sql: "SELECT DISTINCT url FROM entry WHERE url >= ?1 AND url < ?1 || char(1114111) AND instr(url, '%') > 0")
             return try Set(spelled.map { Self.origin(of: $0) }).flatMap { origin in
-                try String.fetchAll(statement, arguments: [origin]).map { part(self.index.opened($0)) }.filter { wanted.contains($0.canonicalEscapes) }
+                try String.fetchAll(statement, arguments: [origin]).map { part(self.index.opened($0)) }
+                    .filter { wanted.contains($0.canonicalEscapes) }
             }
         }
         return Array(Set(urls).union(wanted).union(found))

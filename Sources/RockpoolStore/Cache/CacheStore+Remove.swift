@@ -141,7 +141,8 @@ extension CacheStore {
                         AND moved.part IN (-1, entry.part) AND moved.response_time >= entry.response_time)
                 """, arguments: [hash, id])
         try db.execute(
-            sql: "UPDATE OR IGNORE entry SET key_hash = ?, key = ?, identity = ? WHERE id = ?", arguments: [hash, index.forms(of: key).sealed, partition, id])
+            sql: "UPDATE OR IGNORE entry SET key_hash = ?, key = ?, identity = ? WHERE id = ?",
+            arguments: [hash, index.forms(of: key).sealed, partition, id])
         if db.changesCount == 0 { try db.execute(sql: "DELETE FROM entry WHERE id = ?", arguments: [id]) }
         if keys.note(hash, url: key.url).isDue { readKeysInBackground() }
         return [text, key.text]

@@ -177,6 +177,48 @@ import Testing
         }
     }
 
+    /// Edits of an item that was created away are made on what the API has made of the create: members that it has added are not another
+    /// client's.
+    @Test func editsOfANewItemDoNotMeetItsDefaults() async throws {
+        let note = Mutex<JSONValue?>(nil)
+        let play: PlayedSite.Play = { asked in
+            let body = try? JSONValue.parse(Array(asked.body.utf8))
+            return note.withLock { note in
+                switch asked.method {
+                case "POST":
+                    note = (body ?? [:]).merging(["id": "7", "price": 0, "tag": ""])
+                    return .text(
+                        String(decoding: (note ?? .null).serialized(), as: UTF8.self), status: 201, "Content-Type: application/json",
+                        "Location: /notes/7")
+                case "PATCH":
+                    note = note?.merging(body ?? [:])
+                    return PlayedSite.Said(status: 204)
+                default:
+                    let shown: JSONValue = asked.path == "/notes" ? .array(note.map { [$0] } ?? []) : note ?? .null
+                    return .text(
+                        String(decoding: shown.serialized(), as: UTF8.self), status: shown == .null ? 404 : 200,
+                        "Content-Type: application/json")
+                }
+            }
+        }
+        let resource: JSONValue = ["collection": "/notes", "item": "/notes/{id}", "offline_response": "optimistic"]
+        try await PlayedWorld.with(upstream: ["resources": [resource]], play) { world in
+            try await #expect(world.send("GET", "/notes").status == 200)
+            try await world.turn("offline")
+            let json = ["Content-Type: application/json"]
+            let created = try await world.send("POST", "/notes", fields: json, body: #"{"title": "new"}"#)
+            let place = try #require(created["location"], "\(created.status) \(created.text)")
+            for patch in [#"{"price": 5}"#, #"{"tag": "x"}"#, #"{"price": 6}"#] {
+                let sent = try await world.send("PATCH", place, fields: json, body: patch)
+                #expect((200...204).contains(sent.status), "\(sent.text)")
+            }
+            try await world.turn("auto")
+            try await world.server.outboxIsEmpty()
+            let wanted: JSONValue = ["title": "new", "id": "7", "price": 6, "tag": "x"]
+            #expect(note.withLock(\.self) == wanted, "\(note.withLock { "\(String(describing: $0))" })")
+        }
+    }
+
     /// A weak tag is no condition (RFC 9110 §13.1.1): an API that does not evaluate it would take the write, and what another client has changed
     /// meanwhile would be lost.
     @Test func aWeakTagNeverBecomesACondition() async throws {

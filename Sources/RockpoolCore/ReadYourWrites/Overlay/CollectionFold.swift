@@ -90,7 +90,7 @@ private struct CollectionFolding {
     mutating func fold(_ writes: [FoldedWrite], of id: String?) {
         var place = id.flatMap { places[$0] }
         // An item of another list, for all that is known.
-        if place == nil, shape.isShallow, writes.allSatisfy(\.isItem) { return }
+        if place == nil, shape.isShallow, writes.allSatisfy(\.addressesItem) { return }
         var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }
         if place == nil, let create = writes.first, !create.isItem, create.mayBeShown {
@@ -132,7 +132,7 @@ private struct CollectionFolding {
 
     /// Adds an item that the base does not contain, because it is new, on another page, or did not match the query.
     private mutating func admit(_ item: ItemProjection, with writes: [FoldedWrite]) {
-        let mayBeNew = item.isNew || writes.contains { $0.isItem ? $0.method == .put : true }
+        let mayBeNew = item.isNew || writes.contains { !$0.addressesItem || $0.method == .put }
         switch item.state {
         case .absent:
             // It was on another page, and the totals count it no more.

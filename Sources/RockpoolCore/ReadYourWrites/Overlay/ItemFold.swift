@@ -146,7 +146,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var answer: JSONValue?
     /// True if it has taken effect at the upstream, though the cached copy does not show it yet.
     package var isDelivered: Bool
-    /// True if the upstream may have shown its effect already: it was sent without an answer so far, and the copy was asked for after that.
+    /// True if the copy may have its effect already: it was sent without an answer so far, and the copy was asked for after that; or it was
+    /// answered, and its effect is just being worked into the copies.
     package var mayBeShown = false
     /// When it was made; nil if that is not known.
     package var madeAt: Timestamp?
@@ -156,6 +157,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var isUnreadable = false
     /// True if it addresses the collection itself and creates nothing.
     package var isCollectionWide = false
+    /// True if it is about one item that is there; false for a create, and for a write to the collection whose effect on its items is not known.
+    var addressesItem: Bool { isItem && !isCollectionWide }
     /// True if it removes every item of the collection.
     var emptiesCollection: Bool { isCollectionWide && method == .delete }
 

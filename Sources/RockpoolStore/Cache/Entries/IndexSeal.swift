@@ -16,7 +16,9 @@ package struct IndexSeal: Sendable {
     package func sealed(_ url: String) -> String {
         guard url.utf8.contains(UInt8(ascii: "?")) else { return url }
         return SecretParameters.replacing(in: url) { _, value in
-            guard !value.isEmpty, !value.hasPrefix(Self.mark), let box = try? seal.sealOwn(repeatably: Array(value.utf8)) else { return value }
+            guard !value.isEmpty, !value.hasPrefix(Self.mark), let box = try? seal.sealOwn(repeatably: Array(value.utf8)) else {
+                return value
+            }
             return Self.mark + Base64URL.encoded(box)
         }
     }
