@@ -151,7 +151,7 @@ struct FleetTruthTests: FleetCase {
             let held = try #require(try await a.operation(id: id))
             _ = try await a.transition(id: id, to: .pending, reason: nil, from: [.dead], now: time.now)
             try await until { (try? await open(b).count) == count }
-            #expect(a.isHandedOver(held.sequence) && a.isHandedOver(HeldOperations.first + 1))
+            try await until { a.isHandedOver(held.sequence) && a.isHandedOver(HeldOperations.first + 1) }
         }
         await a.close()
         await b.close()
