@@ -178,7 +178,7 @@ extension CacheStore {
             return try rows.map { row in
                 var listing = try CacheListing(row: row, self.index)
                 if counts[listing.url] == nil {
-                    counts[listing.url] = try Int.fetchOne(counting, arguments: [self.index.sealed(listing.url), listing.url])
+                    counts[listing.url] = try Int.fetchOne(counting, arguments: [listing.shownURL, listing.url])
                 }
                 listing.variants = counts[listing.url] ?? 1
                 // Some uses are not written back yet.
@@ -233,13 +233,14 @@ extension CacheStore {
     ///   - after: the `id` of the last entry of the previous page; 0 for the first page.
     /// - Throws: `DatabaseError`, `UnreadableRow`.
     package func sharedEntries(prefix: String, category: String?, after: Int64, limit: Int) async throws -> [CacheEntry] {
-        try await database.pool.read { db in
+        let first = index.sealed(prefix)
+        return try await database.pool.read { db in
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT key, \(EntryRow.columns) FROM entry
                     WHERE id > ? AND identity = '' AND url >= ? AND url < ? AND (?4 IS NULL OR category = ?4) ORDER BY id LIMIT ?
                     """)
-            return try Row.fetchAll(statement, arguments: [after, prefix, prefix + "\u{10FFFF}", category, limit])
+            return try Row.fetchAll(statement, arguments: [after, first, first + "\u{10FFFF}", category, limit])
                 .map { try EntryRow.keyed(from: $0, self.index) }
         }
     }

@@ -41,8 +41,7 @@ extension CacheStore {
             sql: """
                 SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key IN (?, ?) ORDER BY response_time DESC, id DESC
                 """)
-        let forms = index.forms(of: key)
-        return try statement.all([hash.databaseValue, forms.sealed.databaseValue, forms.plain.databaseValue], in: db) {
+        return try statement.all([hash.databaseValue, index.sealed(key).text.databaseValue, key.text.databaseValue], in: db) {
             try EntryRow.entry(from: &$0, key: key)
         }
     }

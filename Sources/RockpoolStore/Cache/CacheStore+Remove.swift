@@ -142,7 +142,7 @@ extension CacheStore {
                 """, arguments: [hash, id])
         try db.execute(
             sql: "UPDATE OR IGNORE entry SET key_hash = ?, key = ?, identity = ? WHERE id = ?",
-            arguments: [hash, index.forms(of: key).sealed, partition, id])
+            arguments: [hash, index.sealed(key).text, partition, id])
         if db.changesCount == 0 { try db.execute(sql: "DELETE FROM entry WHERE id = ?", arguments: [id]) }
         if keys.note(hash, url: key.url).isDue { readKeysInBackground() }
         return [text, key.text]

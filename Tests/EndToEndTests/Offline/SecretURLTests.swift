@@ -74,6 +74,13 @@ import Testing
             try await #expect(world.send("GET", target)["cache-status"]?.contains("hit") == true)
             let shown = try #require(urls.first { !$0.isEmpty })
             for url in urls { try await #expect(server.command("cache", "pin", url).status == 0) }
+            // A beginning and a pattern that hold the secret select as they do with any other parameter.
+            let start = world.url(target.replacing("%2F1", with: "%2F1&"))
+            _ = try await world.send("GET", target + "&page=2")
+            for selector in [["--prefix", start], ["--glob", start + "p*"]] {
+                let counted = try await server.command(["cache", "purge", "--dry-run"] + selector)
+                #expect(counted.status == 0 && counted.output.contains("1 entry"), "\(selector): \(counted.output)\(counted.errors)")
+            }
             // A write makes it old.
             try await #expect(world.send("PUT", target, fields: ["Content-Type: text/plain"], body: "x").status == 204)
             try await #expect(world.send("GET", target)["cache-status"]?.contains("hit") == false)

@@ -43,21 +43,21 @@ package struct CacheSelection: Hashable, Sendable {
 
     /// SQL conditions that form the selection as a union; each finds its rows by an index where there is one.
     func conditions(_ index: IndexSeal) -> [(String, StatementArguments)] {
-        let (common, arguments) = commonConditions
+        let (common, arguments) = commonConditions(index)
         let all = { (first: [String]) in (first + common).isEmpty ? "id > 0" : (first + common).joined(separator: " AND ") }
         guard !urls.isEmpty else { return [(all([]), arguments)] }
         return urls.flatMap(index.forms).map { (all(["url = ?"]), [$0] + arguments) }
     }
 
-    private var commonConditions: ([String], StatementArguments) {
+    private func commonConditions(_ index: IndexSeal) -> ([String], StatementArguments) {
         var conditions: [String] = []
         var arguments = StatementArguments()
         func add(_ condition: String, _ values: [(any DatabaseValueConvertible)?]) {
             conditions.append(condition)
             arguments += StatementArguments(values)
         }
-        if let prefix { add("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"]) }
-        if let glob {
+        if let prefix = prefix.map({ index.sealed($0) }) { add("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"]) }
+        if let glob = glob.map({ index.sealed(glob: $0) }) {
             let beginning = String(glob.prefix { $0 != "*" })
             add("url >= ? AND url < ? AND url GLOB ?", [beginning, beginning + "\u{10FFFF}", Self.escaped(glob)])
         }

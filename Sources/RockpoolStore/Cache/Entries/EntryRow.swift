@@ -38,9 +38,10 @@ struct EntryRow: Sendable {
         let rank = EvictionOrder.rank(requests: CacheSchema.requests(uses), bytes: bytes, above: floor)
         let statement = try db.cachedStatement(sql: Self.insertion)
         // Values of one type: of any others, an array of this length costs more than the row.
+        let stored = index.sealed(key)
         let identifying: [DatabaseValue] = [
-            keyHash.databaseValue, Vary.variantKey(response.requestFields).databaseValue, index.forms(of: key).sealed.databaseValue,
-            index.sealed(key.url).databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
+            keyHash.databaseValue, Vary.variantKey(response.requestFields).databaseValue, stored.text.databaseValue,
+            stored.url.databaseValue, origin.databaseValue, key.identity.databaseValue, response.category.databaseValue,
             response.head.status.databaseValue, FieldCodec.encode(response.head.fields).databaseValue,
             FieldCodec.encode(response.requestFields).databaseValue,
         ]

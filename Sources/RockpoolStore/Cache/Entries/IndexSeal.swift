@@ -15,13 +15,22 @@ package struct IndexSeal: Sendable {
     /// Returns a URL, or the beginning of one, as it is stored. What is sealed already stays.
     package func sealed(_ url: String) -> String {
         guard url.utf8.contains(UInt8(ascii: "?")) else { return url }
-        return SecretParameters.replacing(in: url) { _, value in
-            guard !value.isEmpty, !value.hasPrefix(Self.mark), let box = try? seal.sealOwn(repeatably: Array(value.utf8)) else {
-                return value
-            }
-            return Self.mark + Base64URL.encoded(box)
-        }
+        return SecretParameters.replacing(in: url) { _, value in sealed(value: value) }
     }
+
+    /// Returns a pattern of URLs as it is stored. A value in which `*` stands for any characters is not known whole, and stays.
+    func sealed(glob: String) -> String {
+        guard glob.utf8.contains(UInt8(ascii: "?")) else { return glob }
+        return SecretParameters.replacing(in: glob) { _, value in value.contains("*") ? value : sealed(value: value) }
+    }
+
+    private func sealed(value: String) -> String {
+        guard !value.isEmpty, !value.hasPrefix(Self.mark), let box = try? seal.sealOwn(repeatably: Array(value.utf8)) else { return value }
+        return Self.mark + Base64URL.encoded(box)
+    }
+
+    /// Returns the key as it is stored.
+    func sealed(_ key: CacheKey) -> CacheKey { CacheKey(text: Self.changing(key.text) { sealed($0) }) ?? key }
 
     /// Returns every form in which a URL may be stored: older versions have sealed nothing, nor was what `secrets` did not name.
     func forms(of url: String) -> [String] {
@@ -29,20 +38,12 @@ package struct IndexSeal: Sendable {
         return sealed == url ? [url] : [sealed, url]
     }
 
-    /// Returns the two forms of a key's text, equal where it has no secret.
-    func forms(of key: CacheKey) -> (sealed: String, plain: String) {
-        (Self.changing(key.text, sealed), key.text)
-    }
-
     /// The arguments of `key_hash = ? AND key IN (?, ?)`.
-    func arguments(of key: CacheKey) -> StatementArguments {
-        let forms = forms(of: key)
-        return [EntryRow.keyHash(key), forms.sealed, forms.plain]
-    }
+    func arguments(of key: CacheKey) -> StatementArguments { [EntryRow.keyHash(key), sealed(key).text, key.text] }
 
     /// Returns a URL or the text of a key as its client knows it. What no key opens stays.
     package func opened(_ stored: String) -> String {
-        guard stored.contains(Self.mark) else { return stored }
+        guard stored.utf8.contains(UInt8(ascii: "?")), stored.contains(Self.mark) else { return stored }
         return Self.changing(stored) { url in
             SecretParameters.replacing(in: url, where: { _ in true }) { _, value in
                 guard value.hasPrefix(Self.mark), let box = Base64URL.decoded(value.utf8.dropFirst(Self.mark.utf8.count)),

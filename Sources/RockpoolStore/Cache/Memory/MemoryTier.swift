@@ -175,10 +175,10 @@ final class MemoryTier: Sendable {
     }
 
     func remove(_ keys: some Sequence<String>) {
+        let keys = keys.map { index.opened($0) }
         state.withLock { state in
             noteChange()
             for key in keys {
-                let key = index.opened(key)
                 state.removals += 1
                 state.epochs[State.slot(key)] = state.removals
                 state.absent.remove(key)
