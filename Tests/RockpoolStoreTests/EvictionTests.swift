@@ -47,6 +47,24 @@ import Testing
         await store.close()
     }
 
+    /// The largest body stays, and one byte more evicts nothing.
+    @Test(arguments: [4_000_000, 40_000_000] as [Int64]) func aBodyThatCannotStayIsNotStored(limit: Int64) async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        _ = try await store.put("/small", bytes(1000), at: time.now)
+        let largest = Int(store.largestBody(in: .critical))
+        #expect(largest > Int(limit) / 2)
+        for announced in [true, false] {
+            let entry = try await store.put("/large", bytes(largest + 1), category: .critical, at: time.now, announced: announced)
+            #expect(entry == nil)
+        }
+        #expect(try await store.only("/small") != nil)
+        time.advance(.seconds(1))
+        _ = try await store.put("/large", bytes(largest), category: .critical, at: time.now)
+        while await store.evictToLowMark().entries > 0 {}
+        #expect(try await store.only("/large") != nil)
+        await store.close()
+    }
+
     @Test func whatIsBeingReadIsNotEvictedAndOthersDoNotGoForIt() async throws {
         let limit: Int64 = 20_000_000
         let store = try await full(limit: limit, length: 1_500_000)

@@ -76,7 +76,8 @@ package struct Ledger: Hashable, Sendable {
     /// Used and reserved bytes, without free pages.
     private func live(with room: SpaceRequest) -> Int64 { (used - spare).addedClamped((promised + room).bytes) }
 
-    private var lowMark: Int64 { limit.percent(lowPercent) }
+    /// The bytes down to which eviction goes.
+    package var lowMark: Int64 { limit.percent(lowPercent) }
 }
 
 /// The space requested or held by a writer, in allocated bytes (docs/storage.md#limits-and-shares).

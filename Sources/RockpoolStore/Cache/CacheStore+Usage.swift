@@ -95,11 +95,12 @@ extension CacheStore {
     /// Returns the last event of `url`; nil when none is recorded. Only the last few thousand URLs are kept.
     package func lastEvent(of url: String) -> KeyEvents.Record? { keyEvents.withLock { $0.last(of: url) } }
 
-    /// Returns the maximum bytes of a body that may be stored in a category, for a URL of an upstream that may have a quota.
+    /// Returns the maximum bytes of a body that may be stored in a category, for a URL of an upstream that may have a quota. A larger one would
+    /// be evicted with everything else as soon as it is stored.
     package func largestBody(in category: CacheCategory, of url: String? = nil) -> Int64 {
         let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
         let quota = url.flatMap { self.quota(of: Self.origin(of: $0)) } ?? Int64.max
-        return min(category.maxObject?.bytes ?? .max, share, quota)
+        return min(category.maxObject?.bytes ?? .max, share, quota, footprint.largestFile)
     }
 
     // MARK: - Quotas

@@ -83,6 +83,12 @@ final class Footprint: Sendable {
         }
     }
 
+    /// The most bytes of one file that eviction leaves where it is: the low mark without what is taken in an empty directory.
+    var largestFile: Int64 { state.withLock { max(0, $0.ledger.lowMark - $0.parts.log - $0.parts.fixed - Self.emptyDatabase) } }
+
+    /// The tables and indexes of a database without rows.
+    private static let emptyDatabase = Int64.kib(256)
+
     /// True if the log has outgrown its budget and should be truncated.
     var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
 
