@@ -81,6 +81,20 @@ import Testing
         await store.close()
     }
 
+    /// A key that the client has chosen is the upstream's own: it is no local id, and is never replaced.
+    @Test func aLiveCreateWithAChosenKeyKeepsItAfterACrash() async throws {
+        let store = try openData(scratch.state, time)
+        var live = write("live")
+        (live.collection, live.entityID, live.newItem) = ("/v1/notes", "k1", .chosen("k1"))
+        _ = try await store.record(live: live)
+        let again = try await killed(store)
+        let operation = try #require(try await again.operation(id: "live"))
+        #expect(operation.newItem == .chosen("k1") && operation.isCreate && operation.localID == nil && operation.entityID == "k1")
+        try await #expect(again.queue.outside { try Int.fetchOne($0, sql: "SELECT count(*) FROM id_map") } == 0)
+        await again.close()
+        await store.close()
+    }
+
     @Test(arguments: [true, false]) func anAnsweredOneLeavesNothing(isWide: Bool) async throws {
         let store = try openData(scratch.state, time)
         func write(_ id: String) -> QueuedWriteDraft { isWide ? RockpoolStoreTests.write(id, body: wide()) : RockpoolStoreTests.write(id) }

@@ -53,6 +53,56 @@ import Testing
             .sorted { $0.sequence < $1.sequence }.map(\.state)
     }
 
+    // MARK: keys of clients
+
+    /// What is written to an item, or below it, needs the open create that gives the item its key; a second create with the key is ordered by
+    /// its lane alone (docs/outbox.md#chosen-keys).
+    @Test func writesToAChosenKeyNeedItsCreate() async throws {
+        let store = try openData(scratch.state, time)
+        func create(_ id: String) -> QueuedWriteDraft {
+            put(id, "k1", method: .post) {
+                $0.request.target = "/notes"
+                ($0.newItem, $0.takesBase) = (.chosen("k1"), false)
+            }
+        }
+        let first = try await store.append(create("first"))
+        var below = put("below", "k1", method: .post) { $0.takesBase = false }
+        below.request.target = "/notes/k1/tags"
+        (below.entity, below.collection, below.newItem) = ("/notes/k1/tags/t", "/notes/k1/tags", .chosen("t"))
+        (below.entityID, below.lane) = ("t", "notes /notes/k1/tags/t")
+        try await #expect(store.isCollectionOpen(for: below))
+        let edit = try await store.append(put("edit", "k1"))
+        let tag = try await store.append(below)
+        let again = try await store.append(create("again"))
+        #expect(edit.needs == [first.sequence] && edit.baseSequence == first.sequence && edit.follows.isEmpty)
+        #expect(tag.needs == [first.sequence] && tag.follows.isEmpty)
+        #expect(again.needs == again.follows && again.newItem == .chosen("k1"))
+        let other = try await store.append(put("other", "k2"))
+        #expect(other.needs.isEmpty && other.baseSequence == nil)
+        try await #expect(Set(store.dependants(of: first).map(\.id)) == ["edit", "below"])
+        try await deliver(store, "first")
+        try await #expect(!store.isCollectionOpen(for: put("later", "k3")))
+        await store.close()
+    }
+
+    /// A write to an item that nothing shows may be to one that an open create of its client makes: it follows the last of them.
+    @Test func aWriteToAnUnknownItemFollowsTheCreatesOfItsClient() async throws {
+        let store = try openData(scratch.state, time)
+        let unknown = { (id: String, principal: String?) in
+            self.put(id, "slug-\(id)", method: .delete, body: "") { ($0.mayAddressNewItem, $0.principal) = (true, principal) }
+        }
+        try await #expect(!store.isCollectionOpen(for: unknown("0", nil)))
+        _ = try await store.append(create("a", local(1)))
+        let last = try await store.append(create("b", local(2)))
+        try await #expect(store.isCollectionOpen(for: unknown("1", nil)))
+        try await #expect(!store.isCollectionOpen(for: unknown("2", "ann")))
+        let later = try await store.append(unknown("1", nil))
+        #expect(later.needs == [last.sequence] && later.follows == [last.sequence])
+        let others = try await store.append(unknown("2", "ann"))
+        #expect(others.needs.isEmpty)
+        await store.close()
+    }
+
     // MARK: leasing
 
     static let open: [OperationState] = [.pending, .inflight, .uncertain, .conflicted, .parked, .dead]

@@ -10,26 +10,26 @@ package struct Placement: Hashable, Sendable {
     package var collection: String?
     /// The entity's id; nil where no resource is declared.
     package var entityID: String?
-    /// The local id of a create, used until a server id is known.
-    package var localID: LocalID?
+    /// The id of a create's item.
+    package var newItem: NewItemID?
     package var lane: String
 
     /// - Parameters:
     ///   - entity: the entity that routing matched for the request.
     ///   - path: that of the request.
     ///   - sender: the principal; without a credential, the client's address.
-    ///   - newID: for a create of a declared resource.
+    ///   - newItem: for a create of a declared resource.
     ///   - alias: the local id that a server id of a collection was mapped from; both are one entity, and one lane.
     package init(
         _ entity: EntityMatch?, method: HTTPRequest.Method, upstream: String, order: RouteOrder, principal: String?, path: String = "",
-        sender: String? = nil, newID: LocalID,
+        sender: String? = nil, newItem: NewItemID,
         alias: (_ collection: String, _ id: String) -> LocalID?
     ) {
         if let entity {
             (collection, entityID) = entity.names(alias)
-            if !entity.isItem, method == .post, collection != nil {
-                localID = newID
-                entityID = newID.text
+            if !entity.isItem, method == .post, let collection {
+                self.newItem = newItem
+                entityID = alias(collection, newItem.text)?.text ?? newItem.text
             }
             // An item's path may be outside its collection's, so the name combines both: it is the same before and after the item has a
             // path.

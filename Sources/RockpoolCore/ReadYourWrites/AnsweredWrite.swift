@@ -103,6 +103,12 @@ package struct AnsweredWrite: Sendable {
         return URIReference.resolve(location, origin: request.origin, target: request.target) == request.url
     }
 
+    /// The key that the body of a create gives its item; nil where it gives none, and for any other write.
+    var chosenKey: String? {
+        guard request.method == .post, let entity, !entity.isItem, entity.action == nil, let resource = entity.resource else { return nil }
+        return Self.json(body).flatMap { resource.key(in: $0) }
+    }
+
     /// The URL of the item that a create made: the answer's `Location` within the origin, else the place of the id in its body. Nil for
     /// another write.
     package var created: ServerMapping? {
@@ -127,6 +133,18 @@ extension AnsweredWrite {
         let write = FoldedWrite(
             sequence: 1, method: request.method, isItem: isItem, id: isItem ? entity?.names { _, _ in nil }.id : nil, body: body)
         return !WriteEffect.describes(shape.unwrapped(answer), of: write, base: nil, shape: shape)
+    }
+}
+
+extension Resource {
+    /// Returns the key that the body of a create gives its item; nil where it gives none. What clients send for "none yet" is none: an empty
+    /// text, zero, a negative number.
+    package func key(in body: JSONValue) -> String? {
+        let shape = RepresentationShape(self)
+        guard let id = shape.serverID(of: shape.object(ofWritten: shape.unwrapped(body))), ServerID.isAcceptable(id.text),
+            LocalID(id.text) == nil, !id.isNumber || Int64(id.text).map({ $0 > 0 }) == true
+        else { return nil }
+        return id.text
     }
 }
 
@@ -189,7 +207,7 @@ extension ServerID {
     }
 
     /// True if the text can be an id, and part of a URL.
-    private static func isAcceptable(_ text: String) -> Bool {
+    fileprivate static func isAcceptable(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= lengthLimit && !ServerID(text: text).isDotSegment
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }

@@ -78,6 +78,8 @@ package struct AnswerForm: Hashable, Sendable {
     package var type: String?
     /// True if the answer names something in its head: the place of a new item, or a session.
     package var names = false
+    /// True if the new item has the key that the create has given it, false if it has another; nil where no create has given one.
+    package var keepsKeys: Bool?
 
     package init(status: Int, content: Content = .nothing, type: String? = nil, names: Bool = false) {
         (self.status, self.content, self.type, self.names) = (status, content, type, names)
@@ -94,6 +96,7 @@ package struct AnswerForm: Hashable, Sendable {
         else { return nil }
         let head = write.answer
         self.init(status: head.status, names: head.namesSomething)
+        if let key = write.chosenKey, let id = write.created?.id.text { keepsKeys = key == id }
         if head.status == 204 || head.status == 205 || write.answerBody?.isEmpty == true { return }
         guard let body = write.answerBody, MediaType.isJSON(head.fields), let value = write.answerJSON else { return nil }
         type = head.fields[.contentType]
@@ -130,12 +133,15 @@ package struct AnswerForm: Hashable, Sendable {
 
     // MARK: - Storing
 
-    /// The form as it is stored: the status; then, unless the answer carried nothing else, what it carried.
+    /// The form as it is stored: the status; then, unless the answer carried nothing else, what it carried. `+` stands for what its head
+    /// names, `=` for a key that was kept, and `~` for one that was not.
     package var text: String {
-        if content == .nothing { return names ? "\(status) names" : "\(status)" }
-        let word = content == .item ? "item" : "fixed"
-        let body: String = if case .fixed(let text) = content { "\n" + text } else { "" }
-        return "\(status) \(word)\(names ? "+" : "") \(type ?? "")\(body)"
+        let marks = (names ? "+" : "") + (keepsKeys.map { $0 ? "=" : "~" } ?? "")
+        switch content {
+        case .nothing: return marks.isEmpty ? "\(status)" : "\(status) \(marks == "+" ? "names" : "nothing\(marks)")"
+        case .item: return "\(status) item\(marks) \(type ?? "")"
+        case .fixed(let text): return "\(status) fixed\(marks) \(type ?? "")\n\(text)"
+        }
     }
 
     package init?(text: String) {
@@ -144,10 +150,11 @@ package struct AnswerForm: Hashable, Sendable {
         guard let status = Int(words[0]) else { return nil }
         self.init(status: status)
         guard words.count > 1 else { return }
-        names = words[1] == "names" || words[1].hasSuffix("+")
+        names = words[1] == "names" || words[1].contains("+")
+        keepsKeys = words[1].contains("=") ? true : words[1].contains("~") ? false : nil
         type = words.count > 2 && !words[2].isEmpty ? String(words[2]) : nil
-        switch words[1].prefix(while: { $0 != "+" }) {
-        case "names": break
+        switch words[1].prefix(while: \.isLetter) {
+        case "names", "nothing": break
         case "item": content = .item
         case "fixed" where lines.count == 2: content = .fixed(String(lines[1]))
         default: return nil
@@ -223,6 +230,9 @@ package struct EmptyAnswers: Sendable {
     /// Takes the form of the newest answer to a route; nil for one that cannot be repeated.
     /// - Returns: what has to be stored; the oldest route makes room.
     package mutating func note(_ form: AnswerForm?, for route: WriteRoute) -> [Change] {
+        var form = form
+        // A create without a key does not show what becomes of keys.
+        if form?.keepsKeys == nil { form?.keepsKeys = forms[route]?.form.keepsKeys }
         guard forms[route]?.form != form else { return [] }
         var changes = [Change(route: route, form: form)]
         guard let form else {

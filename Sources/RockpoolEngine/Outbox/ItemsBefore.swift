@@ -37,7 +37,7 @@ final class ItemsBefore: Sendable {
     ///   - head: the create as it was sent.
     ///   - sentAt: when it was sent first.
     func note(_ operation: QueuedWrite, as head: RequestHead, sentAt: Timestamp) async {
-        guard operation.localID != nil, noted.withLock({ $0[operation.id] == nil }), let ids = await stored(head, operation, sentAt) else {
+        guard operation.isCreate, noted.withLock({ $0[operation.id] == nil }), let ids = await stored(head, operation, sentAt) else {
             return
         }
         noted.withLock { noted in

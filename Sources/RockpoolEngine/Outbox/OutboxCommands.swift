@@ -163,10 +163,10 @@ extension OutboxCommands {
             id: UUIDv7.make(at: now()), request: request, body: operation.body, upstream: operation.upstream, entity: operation.entity,
             lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()), principal: operation.principal, priority: operation.priority,
             expiresAt: operation.expiresAt)
-        (copy.collection, copy.entityID) = (operation.collection, operation.entityID)
+        (copy.collection, copy.entityID, copy.newItem) = (operation.collection, operation.entityID, operation.newItem)
         guard let old = operation.localID, let collection = operation.collection else { return copy }
         let id = data.localIDs.mint(isNumber: old.isNumber, now: now())
-        (copy.localID, copy.entityID, copy.entity) = (id, id.text, "\(collection)/\(id.text)")
+        (copy.newItem, copy.entityID, copy.entity) = (.local(id), id.text, "\(collection)/\(id.text)")
         func lane(of entity: String?) -> String {
             Lane.name(upstream: upstream.name, entity: entity, order: .entity, principal: operation.principal)
         }

@@ -122,15 +122,15 @@ extension FoldedWrite {
         }
         self.init(
             operation.request, body: operation.body, sequence: operation.sequence, entityID: operation.entityID,
-            isCreate: operation.localID != nil, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
-        isCollectionWide = operation.localID == nil && operation.entityID == nil
+            isCreate: operation.isCreate, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
+        isCollectionWide = !operation.isCreate && operation.entityID == nil
         madeAt = UUIDv7.moment(of: operation.id)
     }
 
     /// A write that is not stored yet and follows all stored ones.
     init(_ operation: QueuedWriteDraft, action: String?, in data: DataStore) {
         self.init(
-            operation.request, body: operation.body, sequence: .max, entityID: operation.entityID, isCreate: operation.localID != nil,
+            operation.request, body: operation.body, sequence: .max, entityID: operation.entityID, isCreate: operation.newItem != nil,
             action: action, answer: nil, isDelivered: false, in: data)
         madeAt = UUIDv7.moment(of: operation.id)
     }

@@ -58,6 +58,14 @@ extension ReadYourWrites {
         return ground(ofUndeclared: context).condition != nil
     }
 
+    /// True if a write is to an item that no copy shows, in a collection in which something waits.
+    func mayAddressNewItem(_ context: RequestContext) async -> Bool {
+        guard !context.namesUnmapped, let view = place(of: context), let id = view.entityID, LocalID(id) == nil,
+            overlay.covers(upstream: view.upstream, collection: view.collection), await storedItem(for: context) == nil
+        else { return false }
+        return await lists.item(in: view, for: context) == nil
+    }
+
     /// Returns what a write to an undeclared path builds on. An open write of its client below the path or above it may change what is there, as
     /// may one to the path itself whose effect is not known.
     private func ground(ofUndeclared context: RequestContext) -> Sight.Ground {

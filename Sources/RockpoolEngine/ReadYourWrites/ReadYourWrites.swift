@@ -283,7 +283,7 @@ extension ReadYourWrites {
         let operations = try await data.operations(sequences: writes.map(\.sequence))
         // A create has the content of the writes that were squashed into it, so its tag is that of the last of them.
         let maySquash = active.routes.upstream(named: view.upstream)?.queue.squash == .safe
-        let squashed = maySquash ? (try? await data.lastSquashed(into: operations.filter { $0.localID != nil })) ?? [:] : [:]
+        let squashed = maySquash ? (try? await data.lastSquashed(into: operations.filter(\.isCreate))) ?? [:] : [:]
         var folded: [FoldedWrite] = []
         for operation in operations where ![.dead, .cancelled, .superseded].contains(operation.state) {
             guard reach?.contains(operation.sequence, by: operation.viewer) ?? true else { continue }
@@ -295,7 +295,7 @@ extension ReadYourWrites {
             // A delivery is in the overlay as an open write until the copies show its effect.
             if let includes, let moment = write.isDelivered ? operation.ended : operation.begun, includes >= moment {
                 write.mayBeShown = true
-                if !write.isDelivered, operation.localID != nil {
+                if !write.isDelivered, operation.isCreate {
                     write.idsBefore = await itemsBefore.ids(for: operation, as: operation.request)
                 }
             }

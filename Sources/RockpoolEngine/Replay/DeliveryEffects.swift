@@ -18,9 +18,14 @@ struct DeliveryEffects: Sendable {
         var answer = operation.result?.head ?? ResponseHead(status: 204)
         await before(answer, bare.head)
         // A write that was found at the upstream has no answer; that of a create names the created item.
-        if operation.request.method == .post, !answer.fields.contains(.location), let local = operation.localID {
+        if let item = operation.newItem, !answer.fields.contains(.location) {
             answer.status = 201
-            answer.fields[.location] = data.localIDs.mapping(of: local)?.url
+            let resource = outbound.active.routes.plan(for: bare.head).entity?.resource
+            answer.fields[.location] =
+                switch item {
+                case .local(let id): data.localIDs.mapping(of: id)?.url
+                case .chosen(let key): ServerID(text: key).target(in: bare.head, resource: resource)
+                }
         }
         let write = AnsweredWrite(
             request: bare.head, body: Array(bare.body), answer: answer, answerBody: operation.result?.body ?? [])

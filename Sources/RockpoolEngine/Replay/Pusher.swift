@@ -183,7 +183,7 @@ final class Pusher: Sendable {
         context.reading.success = active.routes.plan(for: operation.request).success
         var (outcome, answer, change) = BatchPush.disposition(
             of: operation, after: batchAnswer, context: context, now: now(), random: .random(in: 0..<1))
-        if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
+        if change.state == .delivered, operation.isCreate, case .answered(let head) = outcome {
             let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = await outbound.reads.lookup.created(
                 by: head, json: try? JSONValue.parse(answer), to: operation.request, resource: resource, partition: operation.principal)

@@ -21,7 +21,7 @@ extension Replayer {
     func stateBefore(
         _ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream
     ) async throws(TransferFailure) -> StateBeforeAction? {
-        guard operation.request.method == .post, operation.localID == nil, let path = active.entityPath(of: outgoing),
+        guard operation.request.method == .post, !operation.isCreate, let path = active.entityPath(of: outgoing),
             await isKnown(path, to: operation, head: outgoing.head)
         else { return nil }
         if operation.lostAt != nil {

@@ -38,7 +38,7 @@ extension Replayer {
         do { before = try await stateBefore(operation, outgoing: outgoing, upstream: upstream) } catch {
             return unread(operation, failure: error, outgoing: outgoing)
         }
-        if operation.localID != nil { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? now()) }
+        if operation.isCreate { await itemsBefore.note(operation, as: outgoing.head, sentAt: operation.firstSentAt ?? now()) }
         let sentAt = data.moment()
         let span = traces.begin(operation, sending: &outgoing.head, at: sentAt.at)
         let (outcome, received, wire) = await exchange(outgoing, of: operation.sequence, upstream: upstream)
@@ -49,7 +49,7 @@ extension Replayer {
         attempt.outgoing = before == nil && operation.lostAt == nil ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
-        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
+        if operation.isCreate, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
             mapping = await lookup.created(
                 by: head, json: try? JSONValue.parse(received), to: outgoing.head, resource: outgoing.resource,
                 partition: operation.principal)
@@ -116,7 +116,7 @@ extension Replayer {
         if let answer = earlier.answeredRepresentation { return (answer, true) }
         // Members that the upstream has computed since differ from what the client has seen: only merging tells them from another client's
         // changes without asking a person or dropping the write.
-        guard resource.conflict == .fieldMerge, earlier.result != nil, earlier.localID == nil, operation.request.method != .delete,
+        guard resource.conflict == .fieldMerge, earlier.result != nil, !earlier.isCreate, operation.request.method != .delete,
             [.put, .patch].contains(earlier.request.method)
         else { return nil }
         guard let pinned = try await data.base(of: operation.sequence) else { return nil }
@@ -242,7 +242,7 @@ extension Replayer {
             let resource = outgoing.resource, let sent = try? outgoing.body.inMemory ?? outbound.bytes(of: operation),
             let search = EffectProbe(outgoing.head, body: sent, resource: resource)
         else { return (.unknown, nil) }
-        let known = operation.localID == nil ? [] : await itemsBefore.ids(for: operation, as: outgoing.head)
+        let known = !operation.isCreate ? [] : await itemsBefore.ids(for: operation, as: outgoing.head)
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
         guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return (.unknown, nil) }

@@ -33,7 +33,7 @@ extension QueuedWriteDraft {
 
     /// True for an operation without a reference to any other.
     fileprivate var isPlain: Bool {
-        dependsOn.isEmpty && conditionedOn.isEmpty && references.isEmpty && group == nil && localID == nil
+        dependsOn.isEmpty && conditionedOn.isEmpty && references.isEmpty && group == nil && newItem == nil
             && collection == nil && !takesBase
     }
 }
@@ -57,14 +57,14 @@ extension WritePipeline {
         // Clients without a credential are told apart by it.
         let address = context.identity.principal == nil ? context.exchange.clientAddress : ""
         bare.fields[.rockpoolClient] = address.isEmpty ? nil : address
-        let (placement, id) = (await placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
+        let (placement, id) = (await placement(of: context, body: body, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
             idempotencyKey: clientKey ?? UUIDv7.make(at: now()), keyIsClients: clientKey != nil, principal: context.identity.principal,
             priority: context.wishes.priority, expiresAt: context.expiry)
         operation.collection = placement.collection
         operation.entityID = placement.entityID
-        operation.localID = placement.localID
+        operation.newItem = placement.newItem
         operation.dependsOn = context.wishes.dependsOn
         if operation.collection == nil, let write = FileWrite(request) {
             operation.dependsOn += notifier.overlay.files.prerequisites(
@@ -83,6 +83,7 @@ extension WritePipeline {
         try await follow(&operation, in: context)
         let versions = try context.plan.entity?.resource.map { try localVersions(in: body, of: $0) } ?? []
         operation.conditionedOn = try await ownSequences(operation.request.fields.localETags + versions, of: operation)
+        operation.mayAddressNewItem = await ownWrites.mayAddressNewItem(context)
         operation.takesBase = operation.action == nil && bare.buildsOnState && ownWrites.knowsState(of: context)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
         try await replaceLocalIDs(in: &draft, body: body)
@@ -112,14 +113,29 @@ extension WritePipeline {
         }
     }
 
-    private func placement(of context: RequestContext, upstream: Upstream) async -> Placement {
+    private func placement(of context: RequestContext, body: Spool.Whole, upstream: Upstream) async -> Placement {
         let alias = { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) }
-        let isNumber = await makesNumber(context, collection: context.plan.entity?.names(alias).collection, upstream: upstream)
+        let newItem: NewItemID
+        if let key = await chosenKey(of: context, body: body, upstream: upstream) {
+            newItem = .chosen(key)
+        } else {
+            let isNumber = await makesNumber(context, collection: context.plan.entity?.names(alias).collection, upstream: upstream)
+            newItem = .local(data.localIDs.mint(isNumber: isNumber, now: now()))
+        }
         return Placement(
             context.plan.entity, method: context.request.method, upstream: upstream.name,
             order: context.plan.route?.order ?? RouteOrder(upstream.order), principal: context.identity.principal,
             path: context.request.path, sender: context.identity.principal ?? "@\(context.exchange.clientAddress)",
-            newID: data.localIDs.mint(isNumber: isNumber, now: now()), alias: alias)
+            newItem: newItem, alias: alias)
+    }
+
+    /// The key that a create gives its item, at an API whose answers have shown that it keeps such keys; nil otherwise.
+    private func chosenKey(of context: RequestContext, body: Spool.Whole, upstream: Upstream) async -> String? {
+        guard context.request.method == .post, let entity = context.plan.entity, !entity.isItem, let resource = entity.resource,
+            case .inline(let bytes) = body.stored,
+            await notifier.replies.form(for: WriteRoute(of: context.request, plan: context.plan), at: upstream.name)?.keepsKeys == true
+        else { return nil }
+        return (try? JSONValue.parse(bytes)).flatMap { resource.key(in: $0) }
     }
 
     /// True for a create in a collection whose ids are numbers, as far as that is known: by answers and copies, or else by earlier creates.

@@ -18,7 +18,7 @@ extension WritePipeline {
                 Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), context.trace)
         }
         var again = operation
-        (again.localID, again.entityID, again.entity) = (earlier.localID, earlier.entityID, earlier.entity)
+        (again.newItem, again.entityID, again.entity) = (earlier.newItem, earlier.entityID, earlier.entity)
         if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context: context) {
             return reply(optimistic, to: earlier, context: context)
         }

@@ -45,7 +45,7 @@ extension WritePipeline {
     func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, context: RequestContext) -> Reply {
         var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
         head.note(operation)
-        if let id = operation.localID {
+        if let id = operation.newItem {
             head.fields[.location] = ServerID(text: id.text).target(in: context.original, resource: context.plan.entity?.resource)
         }
         let base = operation.baseETag.flatMap { EntityTag($0) }

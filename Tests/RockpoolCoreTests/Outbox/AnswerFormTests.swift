@@ -55,6 +55,36 @@ import Testing
         }
     }
 
+    /// Whether an API keeps the keys that creates give is shown by the answers to creates that give one (docs/outbox.md#chosen-keys).
+    @Test func answersToCreatesShowWhetherKeysAreKept() {
+        func keeps(_ body: String, _ answer: String?, _ fields: HTTPFields = Self.json) -> Bool? {
+            form(.post, "/notes", body, status: 201, answer, fields)?.keepsKeys
+        }
+        #expect(keeps(#"{"id":"k","t":1}"#, #"{"id":"k","t":1}"#) == true && keeps(#"{"id":70}"#, #"{"id":70}"#) == true)
+        #expect(keeps(#"{"id":"k","t":1}"#, #"{"id":7,"t":1}"#) == false)
+        #expect(keeps(#"{"id":"k"}"#, "", [.location: "/notes/k"]) == true && keeps(#"{"id":"k"}"#, "", [.location: "/notes/7"]) == false)
+        #expect(keeps(#"{"t":1}"#, #"{"id":7,"t":1}"#) == nil)
+        for none in ["0", "-1", "null", "\"\"", "[]", "true", "\"loc_01a20e71-df26-7584-8591-79e50b8bf1cc\""] {
+            #expect(keeps("{\"id\":\(none)}", #"{"id":7}"#) == nil, "\(none)")
+        }
+        #expect(form(.put, "/notes/7", #"{"id":7,"t":1}"#, status: 200, #"{"id":7,"t":1}"#)?.keepsKeys == nil)
+    }
+
+    /// A create without a key does not change what is known of keys; one whose key was not kept does.
+    @Test func whatIsKnownOfKeysLastsUntilAnAnswerShowsOtherwise() {
+        let route = WriteRoute(name: "POST notes")
+        func form(_ keepsKeys: Bool?) -> AnswerForm {
+            var form = AnswerForm(status: 201, content: .item, type: "application/json")
+            form.keepsKeys = keepsKeys
+            return form
+        }
+        var answers = EmptyAnswers()
+        for (seen, known) in [(nil, nil), (true, true), (nil, true), (false, false), (nil, false), (true, true)] as [(Bool?, Bool?)] {
+            _ = answers.note(form(seen), for: route)
+            #expect(answers.form(for: route)?.keepsKeys == known)
+        }
+    }
+
     @Test func formsAreStoredAsText() {
         let forms = [
             AnswerForm(status: 204), AnswerForm(status: 201, names: true),
@@ -63,7 +93,13 @@ import Testing
             AnswerForm(status: 200, content: .fixed("{\n \"a\": true }"), type: "text/json"),
             AnswerForm(status: 200, content: .fixed(""), type: nil),
         ]
-        for form in forms { #expect(AnswerForm(text: form.text) == form, "\(form.text)") }
+        for form in forms {
+            for keepsKeys in [nil, true, false] as [Bool?] {
+                var form = form
+                form.keepsKeys = keepsKeys
+                #expect(AnswerForm(text: form.text) == form, "\(form.text)")
+            }
+        }
         #expect(AnswerForm(status: 204).text == "204", "as earlier versions have stored it")
         for text in ["", "x", "200 else", "200 fixed"] { #expect(AnswerForm(text: text) == nil, "\(text)") }
     }

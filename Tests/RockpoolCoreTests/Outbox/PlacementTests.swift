@@ -24,7 +24,7 @@ import Testing
         let entity = Self.table.plan(for: RequestHead(method: method, origin: origin, target: spelled(target))).entity
         return Placement(
             entity, method: method, upstream: "api", order: order, principal: principal, path: String(target.prefix { $0 != "?" }),
-            sender: sender, newID: secondID, alias: alias)
+            sender: sender, newItem: .local(secondID), alias: alias)
     }
 
     struct Case: Sendable, CustomTestStringConvertible {
@@ -63,7 +63,7 @@ import Testing
         let place = place(write.method, write.target)
         #expect(place.entity == write.entity.map(spelled) && place.collection == write.collection.map(spelled))
         #expect(place.entityID == write.id.map(spelled) && place.lane == "api " + spelled(write.lane))
-        #expect(place.localID == (write.id == "β" ? secondID : nil))
+        #expect(place.newItem?.local == (write.id == "β" ? secondID : nil))
     }
 
     /// A create of an item with another path is the same entity, and in the same lane, as later writes to the item.
@@ -72,6 +72,20 @@ import Testing
         let (create, later) = (place(.post, collection), place(.patch, item))
         #expect(create.entity == later.entity && create.lane == later.lane && create.collection == later.collection)
         #expect(create.entityID == later.entityID)
+    }
+
+    /// A create whose key its client has chosen is the entity that the key names, also where that was created here before.
+    @Test func aCreateWithAChosenKeyIsTheEntityOfThatKey() {
+        func create(alias: (String, String) -> LocalID? = { _, _ in nil }) -> Placement {
+            let entity = Self.table.plan(for: RequestHead(method: .post, origin: origin, target: "/lists")).entity
+            return Placement(
+                entity, method: .post, upstream: "api", order: .entity, principal: nil, newItem: .chosen("k1"), alias: alias)
+        }
+        let later = place(.patch, "/lists/k1")
+        #expect(create().entity == later.entity && create().lane == later.lane && create().entityID == later.entityID)
+        #expect(create().newItem == .chosen("k1"))
+        func alias(_ collection: String, _ id: String) -> LocalID? { collection == "/lists" && id == "k1" ? firstID : nil }
+        #expect(create(alias: alias).entity == place(.patch, "/lists/k1", alias: alias).entity)
     }
 
     /// Both names of a mapped item are one entity, also for items below it.
@@ -134,8 +148,8 @@ import Testing
 
     @Test func nothingAtAllIsOneLaneOfItsIdentity() {
         let nowhere = Placement(
-            nil, method: .post, upstream: "api", order: .entity, principal: "ann", newID: firstID, alias: { _, _ in nil })
-        #expect(nowhere == Placement(nil, method: .put, upstream: "api", order: .entity, principal: "ann", newID: secondID) { _, _ in nil })
+            nil, method: .post, upstream: "api", order: .entity, principal: "ann", newItem: .local(firstID), alias: { _, _ in nil })
+        #expect(nowhere == Placement(nil, method: .put, upstream: "api", order: .entity, principal: "ann", newItem: .local(secondID)) { _, _ in nil })
         #expect(nowhere.lane == "api * ann" && nowhere.entity == nil)
     }
 }

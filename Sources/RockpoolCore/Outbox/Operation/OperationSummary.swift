@@ -37,6 +37,8 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     package var entity: LaneID?
     /// True if it neither holds nor waits for operations of other clients: a POST to an undeclared path, whose meaning is not known.
     package var isApart = false
+    /// True if it creates an item of a declared resource.
+    private(set) package var isCreate = false
     /// True for a write of a telemetry route.
     private(set) package var isTelemetry = false
     /// True if its route has `on_refused: hold`.
@@ -103,7 +105,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
         expiresBySignature = operation.expiresBySignature
         self.route = route
         order(
-            in: operation.lane, entity: operation.entity, isCreate: operation.localID != nil,
+            in: operation.lane, entity: operation.entity, isCreate: operation.isCreate,
             address: operation.request.fields[.rockpoolClient])
     }
 
@@ -112,6 +114,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     ///   - isCreate: true if it creates an item of a declared resource, on which later writes may build.
     ///   - address: that of its client; nil if it is not known.
     package mutating func order(in lane: String, entity name: String?, isCreate: Bool, address: String?) {
+        self.isCreate = isCreate
         if method == .post, isCreate || collection != nil { entity = LaneID(upstream: upstream, lane: name ?? lane) }
         isTelemetry = Lane.isTelemetry(lane, upstream: upstream)
         isApart = entity == nil && collection == nil && lane != upstream

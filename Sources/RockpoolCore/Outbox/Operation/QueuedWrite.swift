@@ -21,10 +21,17 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var entity: String?
     /// The path of the collection the entity is in, `/v1/notes`; nil where no resource is declared.
     package var collection: String?
-    /// The entity's id as the client wrote it, possibly a local one; nil for a create and where no resource is declared.
+    /// The entity's id as the client wrote it, possibly a local one; nil where no resource is declared.
     package var entityID: String?
-    /// The local id of a create.
-    package var localID: LocalID?
+    /// The id of a create's item; nil for any other write.
+    package var newItem: NewItemID?
+    /// True if it creates an item of a declared resource.
+    package var isCreate: Bool { newItem != nil }
+    /// The local id of a create; nil where its client has chosen the key.
+    package var localID: LocalID? {
+        get { newItem?.local }
+        set { newItem = newValue.map { .local($0) } }
+    }
     /// The upstream's id of the created entity; nil until the create is delivered.
     package var serverID: String?
     package var lane: String
@@ -259,7 +266,7 @@ package enum EntityState: String, CaseIterable, Sendable {
 
     /// The state by the open writes to one entity: its deletion ends whatever came before, its creation holds what comes after.
     package static func of(_ writes: [QueuedWrite]) -> EntityState? {
-        writes.sorted { $0.sequence < $1.sequence }.reduce(nil) { $1.localID != nil ? .pendingCreate : $1.request.method.state(after: $0) }
+        writes.sorted { $0.sequence < $1.sequence }.reduce(nil) { $1.isCreate ? .pendingCreate : $1.request.method.state(after: $0) }
     }
 }
 

@@ -89,6 +89,30 @@ package struct LocalID: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+// MARK: - New items
+
+/// The id under which the item of a create is known before its upstream has answered.
+package enum NewItemID: Hashable, Sendable {
+    /// Minted here: the upstream assigns another one.
+    case local(LocalID)
+    /// The key that the client has given it, at an API that keeps such keys (docs/outbox.md#chosen-keys).
+    case chosen(String)
+
+    /// Reads the stored form.
+    package init(_ text: String) { self = LocalID(text).map { .local($0) } ?? .chosen(text) }
+
+    /// The id in its written form.
+    package var text: String {
+        switch self {
+        case .local(let id): id.text
+        case .chosen(let key): key
+        }
+    }
+
+    /// The minted one; nil for a key.
+    package var local: LocalID? { if case .local(let id) = self { id } else { nil } }
+}
+
 // MARK: - Server ids
 
 /// An upstream's own id.

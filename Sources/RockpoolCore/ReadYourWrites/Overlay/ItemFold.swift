@@ -81,8 +81,7 @@ struct ItemProjection {
             isNew = false
         case (.replace(let object), .present(let base)): know(.present(replaced(base, by: object)))
         case (.replace(let object), _):
-            // If the body already holds the id, keep its form, which the client knows.
-            know(.present(shape.idText(in: object) == write.id ? object : shape.identified(object, as: write.idValue)))
+            know(.present(shape.identified(object, as: write)))
         case (.merge(let patch), .present(let base)):
             state = .present(shape.identified(shape.merged(base, with: patch), as: shape.id.get(in: base)))
         // Applied twice, it would change more than once.
@@ -251,7 +250,7 @@ enum WriteEffect: Hashable {
         let object = shape.object(ofWritten: bare)
         switch (write.method, type) {
         case (.post, .json), (.post, .otherJSON):
-            return write.isItem || object.object == nil ? nil : .create(shape.identified(object, as: write.idValue))
+            return write.isItem || object.object == nil ? nil : .create(shape.identified(object, as: write))
         case (.put, .json), (.put, .otherJSON):
             guard write.isItem else { return nil }
             // What is beside the content stays.

@@ -112,9 +112,14 @@ struct RepresentationShape {
         return object
     }
 
+    /// Returns a written object with the id of its write; one that holds it already keeps the form that its client knows.
+    func identified(_ object: JSONValue, as write: FoldedWrite) -> JSONValue {
+        idText(in: object) == write.id ? object : identified(object, as: write.idValue)
+    }
+
     /// Returns a new object with the members that the upstream will make of it, until it has.
     func completed(_ object: JSONValue, by create: FoldedWrite) -> JSONValue {
-        guard !made.isEmpty, var members = object.object, let id = create.id.flatMap({ LocalID($0) }) else { return object }
+        guard !made.isEmpty, !create.isDelivered, var members = object.object, let id = create.id else { return object }
         for (name, form) in made.sorted(by: { $0.key < $1.key }) where members[name] == nil {
             members[name] = form.value(id: id, madeAt: create.madeAt)
         }
@@ -243,9 +248,9 @@ extension RepresentationShape {
 // Members of a new entity as its API will make them, until it has (docs/outbox.md#learning).
 extension MadeMember {
     /// The value of a new entity; nil where it cannot be told.
-    func value(id: LocalID, madeAt: Timestamp?) -> JSONValue? {
+    func value(id: String, madeAt: Timestamp?) -> JSONValue? {
         switch self {
-        case .link(let template): return .string(template.replacing("{id}", with: id.text))
+        case .link(let template): return .string(template.replacing("{id}", with: id))
         case .time(let digits, let offset):
             guard let madeAt else { return nil }
             let moment = Timestamp(milliseconds: madeAt.milliseconds + (Self.seconds(of: offset) ?? 0) * 1000)

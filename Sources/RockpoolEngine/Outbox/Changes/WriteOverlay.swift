@@ -240,13 +240,14 @@ final class OpenDeletions: Sendable {
 
     private let places = Mutex<[Place: [Deletion]]>([:])
 
-    /// Takes the state of a write to an item. A later PUT of its client makes the item again.
+    /// Takes the state of a write to an item. A later PUT of its client makes the item again, as a create with its key does.
     func note(_ operation: OperationSummary, entityID: String?) {
-        guard let collection = operation.collection, let entityID, [.delete, .put].contains(operation.method) else { return }
+        let makes = operation.method == .put || operation.isCreate
+        guard let collection = operation.collection, let entityID, makes || operation.method == .delete else { return }
         let place = Place(upstream: operation.upstream, name: "\(collection)/\(entityID)")
         let isOpen = ![.dead, .cancelled, .superseded, .delivered].contains(operation.state)
         places.withLock { places in
-            if operation.method == .put {
+            if makes {
                 guard isOpen else { return }
                 places[place]?.removeAll { $0.principal == operation.principal && $0.sequence < operation.sequence }
             } else {

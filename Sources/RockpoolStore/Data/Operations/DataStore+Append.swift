@@ -217,7 +217,7 @@ extension QueuedWriteDraft {
             acceptedAt: now, firstSentAt: firstSentAt, nextAttemptAt: nextAttemptAt ?? now, expiresAt: expiresAt, lastError: lastError)
         operation.collection = collection
         operation.entityID = entityID
-        operation.localID = localID
+        operation.newItem = newItem
         operation.noMerge = noMerge
         operation.isUnproved = share == .unproved
         operation.baseETag = baseETag
@@ -288,17 +288,13 @@ extension QueuedWriteDraft {
         return try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT max(seq) FROM (
-                        SELECT seq, principal, state, ended_tick, viewer FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
-                            AND \(Self.depth("target")) = \(Self.depth("?6"))
-                        UNION ALL SELECT seq, principal, state, ended_tick, viewer FROM op
-                            WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
-                    ) WHERE principal = ?4 AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_tick >= ?5)
-                        AND (viewer IS NULL OR ?7 IS NULL OR viewer = ?7 OR seq <= ?8)
+                    SELECT max(seq) FROM op WHERE upstream = ?1 AND entity = ?2 AND principal = ?3
+                        AND (local_id IS NOT NULL OR method <> 'POST' AND \(Self.depth("target")) = \(Self.depth("?5")))
+                        AND (\(OperationState.isOpen) OR state = 'delivered' AND ended_tick >= ?4)
+                        AND (viewer IS NULL OR ?6 IS NULL OR viewer = ?6 OR seq <= ?7)
                     """),
             arguments: [
-                upstream, entity, entityID ?? "", principal ?? "", (baseIncludes ?? .first).number, request.target,
-                reach?.program.number, reach?.until ?? 0,
+                upstream, entity, principal ?? "", (baseIncludes ?? .first).number, request.target, reach?.program.number, reach?.until ?? 0,
             ])
     }
 
@@ -328,6 +324,7 @@ extension QueuedWriteDraft {
                 needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence: sequence))
             }
         }
+        try needs.formUnion(insertCreateEdges(in: db, sequence: sequence))
         for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence: sequence)) }
         for id in dependsOn {
             guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
@@ -348,19 +345,45 @@ extension QueuedWriteDraft {
         return (needs.union(follows).subtracting([sequence]), follows.subtracting(needs).subtracting([sequence]))
     }
 
+    /// A write to an item whose key its client has chosen, or below it, needs the open create of that item.
+    private func insertCreateEdges(in db: Database, sequence: Int64) throws -> [Int64] {
+        guard collection != nil else { return [] }
+        let creates = try Row.fetchAll(
+            db.cachedStatement(sql: Self.openCreates), arguments: [upstream, itemsOnPath, sequence])
+        return try creates.map { create in
+            let kind: DependencyKind = create["entity"] == entity ? .id : .parent
+            return try insertEdge(Dependency(needs: create["seq"], kind: kind), in: db, sequence: sequence)
+        }
+    }
+
+    /// The names of the entity and of those above it, as JSON; without that of a create's own item.
+    var itemsOnPath: String {
+        var names: [JSONValue] = []
+        var name = (newItem == nil ? entity : collection) ?? ""
+        while let slash = name.utf8.lastIndex(of: UInt8(ascii: "/")), slash > name.startIndex {
+            names.append(.string(name))
+            name = String(name[..<slash])
+        }
+        return String(decoding: JSONValue.array(names).serialized(), as: UTF8.self)
+    }
+
+    /// SQL for the open creates of items with these names.
+    static let openCreates = """
+        SELECT seq, entity FROM op WHERE upstream = ? AND entity IN (SELECT value FROM json_each(?)) AND local_id IS NOT NULL AND seq < ?
+            AND \(OperationState.isOpen)
+        """
+
     /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other. The creates of one
-    /// client in a collection are sent in their order, which many APIs show. The deletion of an item waits for the writes below it.
+    /// client in a collection are sent in their order, which many APIs show; a write to an item that nothing shows follows them, because it may
+    /// be to one that they make. The deletion of an item waits for the writes below it.
     private func insertCollectionEdges(in db: Database, sequence: Int64) throws -> [Int64] {
         guard let collection else { return [] }
         let arguments: StatementArguments = [upstream, collection, principal ?? "", sequence]
         var earlier = try Int64.fetchAll(
             db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)), arguments: arguments)
-        if localID != nil {
-            let create = """
-                SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ? AND method = 'POST'
-                    AND target = ? AND state IN ('pending', 'inflight') AND \(OperationState.isOpen) ORDER BY seq DESC LIMIT 1
-                """
-            earlier += try Int64.fetchAll(db.cachedStatement(sql: create), arguments: arguments + [request.target])
+        if newItem != nil || mayAddressNewItem {
+            earlier += try Int64.fetchAll(
+                db.cachedStatement(sql: Self.lastCreate), arguments: arguments + [mayAddressNewItem, request.target])
         }
         if let below = entitiesBelow {
             earlier += try Int64.fetchAll(
@@ -368,6 +391,12 @@ extension QueuedWriteDraft {
         }
         return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), in: db, sequence: sequence) }
     }
+
+    /// SQL for the last open create in a collection, or in one of its lists alone.
+    static let lastCreate = """
+        SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ? AND local_id IS NOT NULL
+            AND (? OR target = ?) AND state IN ('pending', 'inflight') AND \(OperationState.isOpen) ORDER BY seq DESC LIMIT 1
+        """
 
     /// The range of the names of the entities that are deleted with the item that this write deletes; nil for any other write.
     var entitiesBelow: (from: String, to: String)? {

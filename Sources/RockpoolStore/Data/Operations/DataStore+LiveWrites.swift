@@ -220,11 +220,14 @@ enum LiveWriteRow {
                 INSERT INTO attempt (seq, n, started, ended, error, evidence)
                     SELECT ?1, 0, accepted_at, max(accepted_at, ?3), 'crashed', 'maybe' FROM live_write WHERE n = ?2
                 """, arguments: [sequence, trace.slot, now.milliseconds])
-        try db.execute(
-            sql: """
-                INSERT OR IGNORE INTO id_map (local_id, upstream, entity_type, created_by)
-                    SELECT local_id, upstream, entity_type, ?1 FROM live_write WHERE n = ?2 AND local_id IS NOT NULL
-                """, arguments: [sequence, trace.slot])
+        let new = try String.fetchOne(db, sql: "SELECT local_id FROM live_write WHERE n = ?", arguments: [trace.slot])
+        if case .local(let id)? = new.map(NewItemID.init) {
+            try db.execute(
+                sql: """
+                    INSERT OR IGNORE INTO id_map (local_id, upstream, entity_type, created_by)
+                        SELECT ?3, upstream, entity_type, ?1 FROM live_write WHERE n = ?2
+                    """, arguments: [sequence, trace.slot, id.text])
+        }
         try db.execute(
             sql: "INSERT INTO unproved (seq, principal) SELECT ?1, principal FROM live_write WHERE n = ?2 AND unproved",
             arguments: [sequence, trace.slot])

@@ -75,8 +75,8 @@ extension DataStore {
         for name in [HTTPField.Name.contentType, .rockpoolRepeat] { fields[name] = nil }
         return SquashCandidate(
             sequence: operation.sequence, isUnsent: operation.state == .pending && attempts == 0, lane: operation.upstream + operation.lane,
-            previous: previous, entity: operation.collection == nil ? nil : operation.entity, isCreate: operation.localID != nil,
-            action: action ?? (operation.request.method == .post && operation.localID == nil ? "" : nil), method: operation.request.method,
+            previous: previous, entity: operation.collection == nil ? nil : operation.entity, isCreate: operation.isCreate,
+            action: action ?? (operation.request.method == .post && !operation.isCreate ? "" : nil), method: operation.request.method,
             target: operation.request.target, fields: fields, contentType: operation.request.fields[.contentType], body: body,
             principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt, group: group,
             needs: operation.needs, hasDependants: isNeeded, permitsMerging: isInline && !operation.noMerge)

@@ -208,6 +208,15 @@ extension DataStore {
             }
             if isOpen { return true }
         }
+        let needsCreate = try await reading { db in
+            let creates = try db.cachedStatement(sql: "SELECT EXISTS (\(QueuedWriteDraft.openCreates))")
+            if try Bool.fetchOne(creates, arguments: [new.upstream, new.itemsOnPath, Int64.max]) == true { return true }
+            guard new.mayAddressNewItem else { return false }
+            let last = try db.cachedStatement(sql: QueuedWriteDraft.lastCreate)
+            return try Int64.fetchOne(
+                last, arguments: [new.upstream, collection, new.principal ?? "", Int64.max, true, new.request.target]) != nil
+        }
+        if needsCreate { return true }
         if new.entityID != nil, try await knowsNothingRare() { return false }
         return try await reading { db in
             let statement = try db.cachedStatement(

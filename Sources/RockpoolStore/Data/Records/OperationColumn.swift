@@ -200,7 +200,7 @@ extension OperationColumn {
         OperationColumn("entity", bind: { $0.new.entity }, read: { $1.entity = try $0.nextIfAny() }),
         OperationColumn("entity_type", bind: { $0.new.collection }, read: { $1.collection = try $0.nextIfAny() }).inherited(),
         OperationColumn("entity_id", bind: { $0.new.entityID }, read: { $1.entityID = try $0.nextIfAny() }).inherited(),
-        OperationColumn("local_id", bind: { $0.new.localID?.text }, read: { $1.localID = try $0.localID() }).inherited(),
+        OperationColumn("local_id", bind: { $0.new.newItem?.text }, read: { $1.newItem = try $0.newItem() }).inherited(),
     ]
 
     // MARK: - State and base
@@ -365,10 +365,7 @@ extension RowReader {
         return name.isEmpty ? nil : name
     }
 
-    mutating func localID() throws(UnreadableRow) -> LocalID? {
-        guard let text: String = try nextIfAny() else { return nil }
-        return LocalID(text)
-    }
+    mutating func newItem() throws(UnreadableRow) -> NewItemID? { try nextIfAny(String.self).map { NewItemID($0) } }
 
     mutating func method() throws(UnreadableRow) -> HTTPRequest.Method {
         guard let method = HTTPRequest.Method(try next(String.self)) else { throw unreadable }

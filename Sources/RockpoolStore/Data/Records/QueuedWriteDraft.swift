@@ -34,8 +34,15 @@ package struct QueuedWriteDraft: Sendable {
     /// The path of the entity's collection, and its id there; nil where no resource is declared.
     package var collection: String?
     package var entityID: String?
-    /// The id of a created entity until the upstream assigns one.
-    package var localID: LocalID?
+    /// The id of a create's item; nil for any other write.
+    package var newItem: NewItemID?
+    /// The local id of a create; nil where its client has chosen the key.
+    package var localID: LocalID? {
+        get { newItem?.local }
+        set { newItem = newValue.map { .local($0) } }
+    }
+    /// True if its client addresses an item that nothing shows: an open create of that client may be the one that makes it.
+    package var mayAddressNewItem = false
     /// The places of unmapped local ids in the request.
     package var references: [LocalIDReference] = []
     /// Public ids of operations it waits for (`Rockpool-Depends-On`).
@@ -103,7 +110,7 @@ package struct QueuedWriteDraft: Sendable {
             sequence: .max, id: id, state: .pending, method: request.method, lane: lane, upstream: upstream, entity: entity,
             priority: priority, principal: principal, acceptedAt: now, nextAttemptAt: now)
         summary.collection = collection
-        summary.order(in: lane, entity: entity, isCreate: localID != nil, address: request.fields[.rockpoolClient])
+        summary.order(in: lane, entity: entity, isCreate: newItem != nil, address: request.fields[.rockpoolClient])
         return summary
     }
 
