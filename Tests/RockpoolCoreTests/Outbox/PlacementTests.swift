@@ -149,7 +149,9 @@ import Testing
     @Test func nothingAtAllIsOneLaneOfItsIdentity() {
         let nowhere = Placement(
             nil, method: .post, upstream: "api", order: .entity, principal: "ann", newItem: .local(firstID), alias: { _, _ in nil })
-        #expect(nowhere == Placement(nil, method: .put, upstream: "api", order: .entity, principal: "ann", newItem: .local(secondID)) { _, _ in nil })
+        let other = Placement(
+            nil, method: .put, upstream: "api", order: .entity, principal: "ann", newItem: .local(secondID), alias: { _, _ in nil })
+        #expect(nowhere == other)
         #expect(nowhere.lane == "api * ann" && nowhere.entity == nil)
     }
 }

@@ -294,7 +294,8 @@ extension QueuedWriteDraft {
                         AND (viewer IS NULL OR ?6 IS NULL OR viewer = ?6 OR seq <= ?7)
                     """),
             arguments: [
-                upstream, entity, principal ?? "", (baseIncludes ?? .first).number, request.target, reach?.program.number, reach?.until ?? 0,
+                upstream, entity, principal ?? "", (baseIncludes ?? .first).number, request.target,
+                reach?.program.number, reach?.until ?? 0,
             ])
     }
 
