@@ -123,6 +123,7 @@ extension FoldedWrite {
         self.init(
             operation.request, body: operation.body, sequence: operation.sequence, entityID: operation.entityID,
             isCreate: operation.isCreate, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
+        hasChosenKey = operation.isCreate && operation.localID == nil
         isCollectionWide = !operation.isCreate && operation.entityID == nil
         madeAt = UUIDv7.moment(of: operation.id)
     }
@@ -132,6 +133,7 @@ extension FoldedWrite {
         self.init(
             operation.request, body: operation.body, sequence: .max, entityID: operation.entityID, isCreate: operation.newItem != nil,
             action: action, answer: nil, isDelivered: false, in: data)
+        hasChosenKey = operation.newItem != nil && operation.localID == nil
         madeAt = UUIDv7.moment(of: operation.id)
     }
 

@@ -149,6 +149,19 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
         #expect(!both.isDirty && !one.isDirty)
     }
 
+    /// A copy with its effect shows it under its own key: another item that looks like it is another one.
+    @Test func aCreateWithAChosenKeyIsFoundByIt() throws {
+        var create = FoldedWrite.create(3, "k", #"{"id":"k","a":1}"#)
+        (create.mayBeShown, create.idsBefore, create.hasChosenKey) = (true, [], true)
+        for (list, shown) in [
+            (#"{"items":[{"id":8,"a":1}]}"#, #"{"items":[{"id":8,"a":1},{"id":"k","a":1}]}"#),
+            (#"{"items":[{"id":"k","a":1,"at":9}]}"#, #"{"items":[{"id":"k","a":1,"at":9}]}"#),
+        ] {
+            let outcome = CollectionFold.fold(try json(list), query: nil, with: [create], resource: Self.notes)
+            #expect(try outcome.value == json(shown) && !outcome.isDirty, "\(outcome.value)")
+        }
+    }
+
     @Test func onlyAJSONPatchIsNotAppliedAgain() throws {
         let list = try json(#"{"items":[{"id":1,"tags":["a","x"]}]}"#)
         var patch = FoldedWrite(

@@ -93,8 +93,7 @@ private struct CollectionFolding {
         if place == nil, shape.isShallow, writes.allSatisfy(\.addressesItem) { return }
         var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }
-        // Under another id than the local one.
-        if place == nil, let create = writes.first, !create.isItem, create.mayBeShown, create.id.map({ LocalID($0) != nil }) ?? true {
+        if place == nil, let create = writes.first, !create.isItem, create.mayBeShown, !create.hasChosenKey {
             let new = newPlaces(since: create)
             place = new?.first { created(by: create, is: items[$0]) }
             if let place { claimed.insert(place) }

@@ -152,6 +152,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var madeAt: Timestamp?
     /// The ids that the collection had before a create was sent; nil if they are not known.
     package var idsBefore: Set<String>?
+    /// True for a create whose id is the key that its client has chosen: a copy with its effect shows it under that id.
+    package var hasChosenKey = false
     /// True if the body could not be read: what the write does is unknown.
     package var isUnreadable = false
     /// True if it addresses the collection itself and creates nothing.
