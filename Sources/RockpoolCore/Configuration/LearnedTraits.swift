@@ -119,3 +119,69 @@ package enum MadeMember: Hashable, Sendable {
         }
     }
 }
+
+// MARK: - PUT
+
+// What an API makes of the members that a PUT leaves out (docs/outbox.md#omitted-members).
+
+/// The members of a resource's items that PUTs have left out, by what the upstream has made of them.
+package struct OmittedMembers: Hashable, Sendable {
+    /// The most members of an object that are looked at, and the length of their names in bytes.
+    package static let memberLimit = 64
+    package static let nameLength = 128
+
+    /// Those that were there afterwards, as before.
+    package private(set) var kept: Set<String> = []
+    /// Those that were gone afterwards.
+    package private(set) var gone: Set<String> = []
+
+    package init() {}
+
+    /// True if the upstream keeps a member. One of which nothing was seen follows the others, unless a PUT has removed one of them.
+    func keeps(_ name: String) -> Bool { kept.contains(name) || gone.isEmpty && !kept.isEmpty }
+
+    /// Takes what a later PUT has shown. Above the limit nothing new is taken.
+    /// - Returns: true if something else is known than before.
+    mutating func take(_ newer: OmittedMembers) -> Bool {
+        let before = self
+        kept = kept.subtracting(newer.gone).union(newer.kept)
+        gone = gone.subtracting(newer.kept).union(newer.gone)
+        if kept.count + gone.count > 4 * Self.memberLimit { self = before }
+        return self != before
+    }
+
+    // MARK: - Storing
+
+    /// The form in which it is stored.
+    var json: JSONValue {
+        let names = { (set: Set<String>) in JSONValue.array(set.sorted().map { .string($0) }) }
+        return ["kept": names(kept), "gone": names(gone)]
+    }
+
+    /// Reads the stored form.
+    package init(json: JSONValue) {
+        (kept, gone) = (Set((json["kept"]?.array ?? []).compactMap(\.string)), Set((json["gone"]?.array ?? []).compactMap(\.string)))
+    }
+}
+
+// MARK: - What routes use
+
+/// What traffic has shown of one upstream, as routes use it.
+package struct LearnedUpstream: Hashable, Sendable {
+    /// The resources of an upstream that declares none.
+    package var resources: [Resource]
+    /// What is known of PUTs, by the label of the resource.
+    package var omitted: [String: OmittedMembers]
+
+    package init(resources: [Resource] = [], omitted: [String: OmittedMembers] = [:]) {
+        (self.resources, self.omitted) = (resources, omitted)
+    }
+
+    /// Gives an upstream what was learned of it.
+    func describe(_ upstream: inout Upstream) {
+        if upstream.learnsResources, !resources.isEmpty { upstream.resources = resources }
+        for (index, resource) in upstream.resources.enumerated() {
+            if let known = omitted[resource.label] { upstream.resources[index].omitted = known }
+        }
+    }
+}

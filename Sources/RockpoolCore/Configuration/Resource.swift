@@ -41,6 +41,8 @@ package struct Resource: Hashable, Sendable {
     package var success: SuccessRule?
     /// What is known of it if it was learned from traffic; nil for a declared one.
     package var learned: LearnedTraits?
+    /// What the upstream was seen to make of members that a PUT leaves out.
+    package var omitted = OmittedMembers()
 
     package init(
         collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",

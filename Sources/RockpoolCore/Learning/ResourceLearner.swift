@@ -49,11 +49,18 @@ package struct ResourceLearner: Sendable {
     /// What descriptions of the API say, by the identity that has read them; the newest last.
     private var descriptions: OrderedDictionary<String, APIDescription> = [:]
     private var learned = LearnedResources([LearnedShape]())
+    /// What PUTs have shown, with the first identity that was answered, by the label of the resource.
+    private var omitted: OrderedDictionary<String, (members: OmittedMembers, owner: String)> = [:]
 
     package init() {}
 
     /// The resources, the narrower one first.
     package var resources: [Resource] { learned.all }
+
+    /// What routes use.
+    package var shown: LearnedUpstream {
+        LearnedUpstream(resources: resources, omitted: Dictionary(omitted.map { ($0.key, $0.value.members) }) { first, _ in first })
+    }
 
     /// The resources with the shapes that each stands for.
     var entries: [(resource: Resource, shapes: [LearnedShape])] {
@@ -306,6 +313,14 @@ package struct ResourceLearner: Sendable {
         return changes
     }
 
+    /// Takes what a PUT has shown of the members that it has left out.
+    /// - Parameter label: that of the resource, which may be a declared one.
+    /// - Returns: true if something else is known than before.
+    package mutating func note(_ shown: OmittedMembers, at label: String, owner: String) -> Bool {
+        guard omitted[label] != nil || omitted.count < Self.shapeLimit else { return false }
+        return omitted[label, default: (OmittedMembers(), owner)].members.take(shown)
+    }
+
     private mutating func withdraw(_ index: Int, because reason: String) -> [Change] {
         let keys = learned.entries[index].shapes
         let changes = keys.compactMap { key -> Change? in
@@ -330,6 +345,7 @@ package struct ResourceLearner: Sendable {
             return before
         }
         let key = collection.withoutSlash
+        for resource in resources where resource.collection.withoutSlash == key { omitted[resource.label] = nil }
         shapes[key] = nil
         withdrawn[key] = nil
         unstored.remove(collection)
@@ -343,22 +359,25 @@ package struct ResourceLearner: Sendable {
     package mutating func forget(owner: String) -> Bool {
         evidence[owner] = nil
         descriptions[owner] = nil
-        let before = shapes.count
+        let before = shapes.count + omitted.count
         shapes.removeAll(where: { $0.value.owner == owner })
+        omitted.removeAll(where: { $0.value.owner == owner })
         learned = LearnedResources(shapes.values)
-        return shapes.count != before
+        return shapes.count + omitted.count != before
     }
 
     // MARK: - Storing
 
     /// True if nothing is to be kept over restarts.
-    package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty && descriptions.isEmpty }
+    package var isEmpty: Bool { shapes.isEmpty && withdrawn.isEmpty && descriptions.isEmpty && omitted.isEmpty }
 
-    /// What is kept over restarts: shapes, what was withdrawn, and descriptions.
+    /// What is kept over restarts: shapes, what was withdrawn, descriptions, and what PUTs have shown.
     package var json: JSONValue {
         [
             "shapes": .array(shapes.values.map(\.json)),
             "descriptions": .array(descriptions.map { ["owner": .string($0.key), "collections": $0.value.json] }),
+            "puts": .array(
+                omitted.map { ["resource": .string($0.key), "owner": .string($0.value.owner), "omitted": $0.value.members.json] }),
             "withdrawn": .array(
                 withdrawn.map { ["collection": .string($0.key), "count": .count($0.value.count), "reason": .string($0.value.reason)] }),
         ]
@@ -376,6 +395,10 @@ package struct ResourceLearner: Sendable {
         for one in (json["descriptions"]?.array ?? []).prefix(Self.ownerLimit) {
             guard let owner = one["owner"]?.string else { continue }
             descriptions[owner] = one["collections"].flatMap { APIDescription(json: $0) }
+        }
+        for one in (json["puts"]?.array ?? []).prefix(Self.shapeLimit) {
+            guard let label = one["resource"]?.string, let owner = one["owner"]?.string, let known = one["omitted"] else { continue }
+            omitted[label] = (OmittedMembers(json: known), owner)
         }
         learned = LearnedResources(shapes.values)
     }

@@ -42,13 +42,16 @@ package enum Squash {
         switch (earlier.method, later.method) {
         case (.put, .delete), (.patch, .delete): return .replace(body: later.body, method: .delete)
         case (.put, .put):
-            return isSameType(earlier, as: later) ? .replace(body: later.body, method: .put) : .keepBoth(.pair)
+            guard isSameType(earlier, as: later) else { return .keepBoth(.pair) }
+            return hasMembers(of: earlier.body, later.body) ? .replace(body: later.body, method: .put) : .keepBoth(.composition)
         case (.patch, .patch):
             guard isSameType(earlier, as: later), let composition = composition(of: later) else { return .keepBoth(.pair) }
             return joined(earlier, with: later, composition.composed)
         case (.put, .patch):
             guard JSONBodyType(earlier.contentType) == .json, let composition = composition(of: later) else { return .keepBoth(.pair) }
-            return joined(earlier, with: later) { composition.applied($1, to: $0) }
+            return joined(earlier, with: later) { put, patch in
+                composition.applied(patch, to: put).flatMap { hasMembers(of: put, $0) ? $0 : nil }
+            }
         default: return .keepBoth(.pair)
         }
     }
@@ -98,6 +101,19 @@ package enum Squash {
             return .keepBoth(.content)
         }
         return join(before, after).map { .replace(body: $0.serialized(), method: earlier.method) } ?? .keepBoth(.composition)
+    }
+
+    /// True if a later body has every member of an earlier one: the upstream may keep what a PUT leaves out. Other content is replaced as a whole.
+    private static func hasMembers(of earlier: [UInt8], _ later: [UInt8]) -> Bool {
+        guard let before = try? JSONValue.parse(earlier), let after = try? JSONValue.parse(later) else { return true }
+        return hasMembers(of: before, after)
+    }
+
+    private static func hasMembers(of earlier: JSONValue, _ later: JSONValue) -> Bool {
+        guard let before = earlier.object, let after = later.object else { return true }
+        return before.allSatisfy { name, value in
+            after[name].map { value.object == nil || hasMembers(of: value, $0) } ?? false
+        }
     }
 
     /// Returns the composition rules of a PATCH's merge patch; nil when it is not one.

@@ -17,11 +17,11 @@ package struct RouteTable: Sendable {
     ///
     /// - Parameters:
     ///   - adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
-    ///   - learned: The resources that upstreams without declared ones have learned, by name of the upstream.
-    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = [], learned: [String: [Resource]] = [:]) {
+    ///   - learned: What traffic has shown of upstreams, by name.
+    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = [], learned: [String: LearnedUpstream] = [:]) {
         let declared = configuration.upstreams.map { upstream in
             var upstream = upstream
-            if upstream.learnsResources, let resources = learned[upstream.name] { upstream.resources = resources }
+            learned[upstream.name]?.describe(&upstream)
             return upstream
         }
         defaults = configuration.defaults

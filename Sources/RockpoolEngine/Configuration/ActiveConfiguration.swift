@@ -6,7 +6,7 @@ import Synchronization
 
 /// The configuration in force.
 package final class ActiveConfiguration: Sendable {
-    private let settings: Mutex<(configuration: Configuration, routes: RouteTable, learned: [String: [Resource]])>
+    private let settings: Mutex<(configuration: Configuration, routes: RouteTable, learned: [String: LearnedUpstream])>
     private let onChange: @Sendable ([Upstream]) -> Void
     /// The reason why no upstream is known and what to do, where no configuration was read; nil where one was.
     package let unread: String?
@@ -31,10 +31,10 @@ package final class ActiveConfiguration: Sendable {
         }
     }
 
-    /// Takes the resources that an upstream without declared ones has learned.
-    func take(_ resources: [Resource], learnedBy upstream: String) {
+    /// Takes what traffic has shown of an upstream.
+    func take(_ learned: LearnedUpstream, of upstream: String) {
         settings.withLock {
-            $0.learned[upstream] = resources.isEmpty ? nil : resources
+            $0.learned[upstream] = learned
             $0.routes = RouteTable($0.configuration, adopting: $0.routes.adopted.map(\.origin), learned: $0.learned)
         }
     }

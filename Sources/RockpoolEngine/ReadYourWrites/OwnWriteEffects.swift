@@ -108,6 +108,7 @@ final class OwnWriteEffects: Sendable {
     private func work(_ effects: [Effect]) async throws {
         guard let first = effects.first else { return }
         let readable = StoragePartition.readable(by: first.partition)
+        reads.responses.learning.noteWrites(at: effects.flatMap(\.places.items))
         var (items, lists): ([String: [CacheEntry]], [String: [CacheEntry]]) = ([:], [:])
         func copies(of url: String) async throws -> [CacheEntry] {
             try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)
@@ -219,6 +220,11 @@ final class OwnWriteEffects: Sendable {
         let (write, writer, copy) = (change.effect.write, change.effect.writer, change.copy)
         let base: JSONValue?
         if let copy { base = try await json(of: copy) } else { base = listed }
+        if let put = PartialPut(write, before: base), let upstream = change.effect.plan.upstream?.name {
+            reads.responses.learning.note(
+                put, answer: write.answersWithEntity ? write.answerValue : nil, at: url, of: upstream, partition: writer.partition,
+                tick: cache.ticks.next())
+        }
         let isListed = copy == nil && base != nil && write.request.method == .patch
         switch ItemFold.fold(base, with: [change.folded], resource: resource) {
         case .present(let value, _, _):

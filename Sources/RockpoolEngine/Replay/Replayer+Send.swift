@@ -94,6 +94,7 @@ extension Replayer {
             if head.method == .delete { return .clear }
             return .moved(.seenAhead(.editDelete, detail: "the upstream has none of it any more"))
         case .shown(.present(let theirs, let answer), _):
+            let base = try await known(of: operation, resource: resource, seeing: theirs)?.base ?? base
             if ConflictPrecheck.hasMoved(from: base, to: theirs, resource: resource, isAnswer: isAnswer, by: head.method) {
                 let kind = head.method == .delete ? OperationReason.deleteEdit : .editEdit
                 return .moved(.seenAhead(kind, detail: "the upstream's copy has changed since its client saw it"))
@@ -109,11 +110,14 @@ extension Replayer {
 
     /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
     /// members that the upstream added; without such an operation or answer, the base that the client has seen. Nil where it is unknown.
-    func known(of operation: QueuedWrite, resource: Resource) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
+    /// - Parameter theirs: what the upstream shows now: it tells what an earlier PUT without an answer has made of the members that it left out.
+    func known(
+        of operation: QueuedWrite, resource: Resource, seeing theirs: Conflict.Side? = nil
+    ) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await data.base(of: operation.sequence).map { ($0, false) } }
-        if let answer = earlier.answeredRepresentation { return (answer, true) }
+        if let answer = earlier.answeredRepresentation, await showsItem(answerTo: earlier) { return (answer, true) }
         // Members that the upstream has computed since differ from what the client has seen: only merging tells them from another client's
         // changes without asking a person or dropping the write.
         guard resource.conflict == .fieldMerge, earlier.result != nil, !earlier.isCreate, operation.request.method != .delete,
@@ -121,21 +125,40 @@ extension Replayer {
         else { return nil }
         guard let pinned = try await data.base(of: operation.sequence) else { return nil }
         // The earlier one may have been sent on another state than its client knew, such as that after an action, or on the answer to the
-        // create of its item, which has members that the create had not: its effect is on that one.
+        // create of its item, which has members that the create had not: its effect is on that one, and as the upstream has made it.
         guard EntityTag.condition(in: earlier.result?.head.fields[.eTag]) == nil,
-            let before = try await known(of: earlier, resource: resource)?.base,
-            let after = effect(of: earlier, on: before, resource: resource), after.body != pinned.body
+            case let before = try await known(of: earlier, resource: resource, seeing: theirs)?.base,
+            let after = effect(of: earlier, on: before, resource: resource, seeing: theirs), after.body != pinned.body
         else { return (pinned, false) }
         try await data.rebase([operation.sequence], to: after)
         return (after, false)
     }
 
-    /// Returns what a write makes of a representation; nil if that cannot be computed.
-    private func effect(of write: QueuedWrite, on before: Conflict.Side, resource: Resource) -> Conflict.Side? {
-        guard let value = try? JSONValue.parse(before.body), before.etag != Conflict.Side.listedMark,
-            case .present(let made, _, _) = ItemFold.fold(value, with: [FoldedWrite(write, action: nil, in: data)], resource: resource)
-        else { return nil }
-        return Conflict.Side(body: made.serialized(), contentType: before.contentType ?? "application/json", etag: nil)
+    /// Returns what a write has made of a representation; nil if that cannot be computed.
+    private func effect(
+        of write: QueuedWrite, on before: Conflict.Side?, resource: Resource, seeing theirs: Conflict.Side?
+    ) -> Conflict.Side? {
+        let shown = theirs.flatMap { try? JSONValue.parse($0.body) }
+        var value = before.flatMap { try? JSONValue.parse($0.body) }
+        // Nothing is compared with what nobody has seen.
+        if before == nil, write.request.method == .put { value = shown }
+        let folded = FoldedWrite(write, action: nil, in: data)
+        guard let value, case .present(var made, _, _) = ItemFold.fold(value, with: [folded], resource: resource) else { return nil }
+        if let shown, let put = PartialPut(write.request, body: folded.body, resource: resource, before: value) {
+            made = put.corrected(made, by: shown)
+        }
+        return Conflict.Side(
+            body: made.serialized(), contentType: before?.contentType ?? "application/json",
+            etag: before?.etag == Conflict.Side.listedMark ? Conflict.Side.listedMark : nil)
+    }
+
+    /// False if the answer to a write is a body of another kind, such as `{"ok": true}`.
+    private func showsItem(answerTo write: QueuedWrite) async -> Bool {
+        guard let result = write.result, let bare = try? await outbound.bare(write) else { return true }
+        let answered = AnsweredWrite(
+            request: bare.head, body: Array(bare.body), answer: result.head, answerBody: result.body,
+            entity: active.routes.plan(for: bare.head).entity)
+        return !answered.isForeign
     }
 
     // MARK: - The exchange

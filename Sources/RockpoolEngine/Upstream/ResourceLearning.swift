@@ -24,6 +24,20 @@ package final class ResourceLearning: Sendable {
         case unstored(String)
         /// What may be a description of the API.
         case description(CacheEntry)
+        /// A PUT, with an answer that shows its item.
+        case put(AwaitedPut, JSONValue)
+        /// A PUT, and the first read of its item after it.
+        case read(AwaitedPut, CacheEntry)
+    }
+
+    /// A PUT that has left something out, until a read shows what has become of that.
+    private struct AwaitedPut: Sendable {
+        let put: PartialPut
+        let upstream: String
+        /// The name of the partition of its identity.
+        let owner: String
+        /// What was asked for later shows the state after it.
+        let since: Tick
     }
 
     private struct State {
@@ -31,6 +45,8 @@ package final class ResourceLearning: Sendable {
         var waiting: [(upstream: String, seen: Seen)] = []
         /// The URLs that answers have named as descriptions, by upstream.
         var linked: [String: OrderedSet<String>] = [:]
+        /// PUTs of which the next read will show something, by the URLs of their items; the newest last.
+        var puts: OrderedDictionary<String, AwaitedPut> = [:]
         var isRunning = false
         /// nil until it is known what earlier runs have learned.
         var isRead = false
@@ -71,7 +87,7 @@ package final class ResourceLearning: Sendable {
             for one in known { state.learners[one.upstream] = one.learner }
             return known
         }
-        for one in found where !one.learner.resources.isEmpty { active.take(one.learner.resources, learnedBy: one.upstream) }
+        for one in found { active.take(one.learner.shown, of: one.upstream) }
         if !found.isEmpty { onChange() }
     }
 
@@ -79,6 +95,7 @@ package final class ResourceLearning: Sendable {
 
     /// Takes a response that was stored as the answer to a read.
     func note(_ entry: CacheEntry, plan: RoutePlan) {
+        noteAfterPut(entry)
         guard let upstream = learner(of: plan), entry.key.method == "GET", entry.response.head.status == 200,
             entry.response.part == nil, plan.route?.isReadByBody != true
         else { return }
@@ -137,6 +154,40 @@ package final class ResourceLearning: Sendable {
         return state.withLock { $0.learners[upstream]?.awaitsCreate(at: request.path) } == true
     }
 
+    /// Takes a PUT that has left out members of its item.
+    /// - Parameters:
+    ///   - answer: the item as its answer shows it; nil if it does not. One without all that was left out may be a short form: then the next read
+    ///     counts.
+    ///   - tick: what was asked for later shows the state after the PUT.
+    func note(_ put: PartialPut, answer: JSONValue?, at url: String, of upstream: String, partition: StoragePartition, tick: Tick) {
+        let awaited = AwaitedPut(put: put, upstream: upstream, owner: partition.name, since: tick)
+        if let answer, put.shown(by: answer)?.kept.isEmpty == false { return take(.put(awaited, answer), of: upstream) }
+        state.withLock { state in
+            if state.puts.count >= Self.waitingLimit { state.puts.removeFirst() }
+            state.puts[url] = awaited
+        }
+    }
+
+    /// Forgets PUTs to items that were written again: a read shows what came of both.
+    func noteWrites(at urls: [String]) {
+        state.withLock { state in
+            guard !state.puts.isEmpty else { return }
+            for url in urls { state.puts[url] = nil }
+        }
+    }
+
+    private func noteAfterPut(_ entry: CacheEntry) {
+        guard entry.key.method == "GET", entry.response.head.status == 200, entry.response.part == nil else { return }
+        let awaited = state.withLock { state -> AwaitedPut? in
+            guard let put = state.puts[entry.key.url], entry.response.asked > put.since,
+                [put.owner, StoragePartition.shared.name].contains(entry.key.identity)
+            else { return nil }
+            state.puts[entry.key.url] = nil
+            return put
+        }
+        if let awaited { take(.read(awaited, entry), of: awaited.upstream) }
+    }
+
     private func learner(of plan: RoutePlan) -> String? {
         guard let upstream = plan.upstream, upstream.learnsResources, plan.route?.kind ?? .standard == .standard else { return nil }
         return upstream.name
@@ -176,6 +227,10 @@ package final class ResourceLearning: Sendable {
         switch seen {
         case .unstored(let target): state.withLock { _ = $0.learners[upstream, default: ResourceLearner()].noteUnstored(target) }
         case .description(let entry): await noteDescription(entry, of: upstream)
+        case .put(let awaited, let body): await note(awaited, body)
+        case .read(let awaited, let entry):
+            guard let bytes = try? await content(entry, Self.bodyLimit), let body = try? JSONValue.parse(bytes) else { return }
+            await note(awaited, body)
         case .create(let write, let owner):
             guard let answer = SeenAnswer(write, owner: owner) else { return }
             await note(answer, of: upstream)
@@ -188,6 +243,13 @@ package final class ResourceLearning: Sendable {
             else { return }
             await note(answer, of: upstream)
         }
+    }
+
+    private func note(_ awaited: AwaitedPut, _ body: JSONValue) async {
+        guard let shown = awaited.put.shown(by: body),
+            change(awaited.upstream, by: { $0.note(shown, at: awaited.put.label, owner: awaited.owner) })
+        else { return }
+        await keep(awaited.upstream)
     }
 
     private func noteDescription(_ entry: CacheEntry, of upstream: String) async {
@@ -233,12 +295,12 @@ package final class ResourceLearning: Sendable {
     /// Changes what is known of an upstream, and makes it part of the routes.
     private func change<Result: Sendable>(_ upstream: String, by change: (inout ResourceLearner) -> Result) -> Result {
         let (result, isNews) = state.withLock { state in
-            let before = state.learners[upstream]?.resources ?? []
+            let before = state.learners[upstream]?.shown ?? LearnedUpstream()
             let result = change(&state.learners[upstream, default: ResourceLearner()])
-            let resources = state.learners[upstream]?.resources ?? []
+            let shown = state.learners[upstream]?.shown ?? LearnedUpstream()
             // Within the lock: nobody is told of what the routes do not have yet, and the later of two changes is the last.
-            if resources != before { active.take(resources, learnedBy: upstream) }
-            return (result, resources != before)
+            if shown != before { active.take(shown, of: upstream) }
+            return (result, shown != before)
         }
         if isNews { onChange() }
         return result

@@ -53,7 +53,7 @@ private let longID = String(repeating: "9", count: 200)
         let learner = ResourceLearner([
             .get("/users", #"[{"id":1,"n":"a"},{"id":2,"n":"b"}]"#), .get("/users/1", #"{"id":1,"n":"a"}"#),
         ])
-        let routes = RouteTable(configuration, learned: ["api": learner.resources])
+        let routes = RouteTable(configuration, learned: ["api": learner.shown])
         func resource(_ method: HTTPRequest.Method, _ target: String) -> Resource? {
             routes.plan(for: RequestHead(method: method, origin: Traffic.origin, target: target)).entity?.resource
         }
@@ -66,7 +66,7 @@ private let longID = String(repeating: "9", count: 200)
         // What a write to the collection does was not seen.
         for method in [HTTPRequest.Method.post, .put, .patch, .delete] { #expect(resource(method, "/users") == nil, "\(method)") }
         configuration.upstreams[0].undeclaredResources = .off
-        let off = RouteTable(configuration, learned: ["api": learner.resources])
+        let off = RouteTable(configuration, learned: ["api": learner.shown])
         #expect(off.plan(for: RequestHead(method: .get, origin: Traffic.origin, target: "/users")).entity == nil)
         configuration.upstreams[0].undeclaredResources = .learned
         configuration.upstreams[0].resources = [Resource(collection: "/notes")]

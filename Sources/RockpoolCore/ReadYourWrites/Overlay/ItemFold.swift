@@ -112,7 +112,7 @@ struct ItemProjection {
     /// body may still hold the local one.
     private func replaced(_ base: JSONValue, by object: JSONValue) -> JSONValue {
         guard object.object != nil else { return object }
-        var object = object
+        var object = shape.kept(object, over: base)
         for pointer in shape.managed where pointer.get(in: object) == nil {
             if let kept = pointer.get(in: base) { pointer.place(kept, in: &object) }
         }
@@ -257,7 +257,8 @@ enum WriteEffect: Hashable {
             guard write.isItem else { return nil }
             // What is beside the content stays.
             let isPart = base != nil && shape.isContentAlone(bare)
-            return isPart ? .patch(JSONPatch([.add(bare, at: shape.content)])) : .replace(object)
+            guard isPart else { return .replace(object) }
+            return .patch(JSONPatch([.add(shape.kept(bare, over: base.flatMap(shape.content.get)), at: shape.content)]))
         case (.patch, .json) where body.object == nil: return nil
         case (.patch, .otherJSON) where object.object == nil || object.namesOperations: return nil
         case (.patch, .json), (.patch, .otherJSON), (.patch, .mergePatch): return write.isItem ? .merge(object) : nil

@@ -29,6 +29,8 @@ struct RepresentationShape {
     let stamps: [JSONPointer]
     /// Members that the upstream keeps when a PUT omits them.
     let managed: [JSONPointer]
+    /// What the upstream was seen to make of other members that a PUT omits.
+    let omitted: OmittedMembers
     /// Members that the upstream makes of new items, by their names.
     let made: [String: MadeMember]
 
@@ -50,6 +52,7 @@ struct RepresentationShape {
         let servers = resource.fields.filter { $0.value == "server" }.keys.sorted()
         let kept = texts.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
         made = resource.learned?.made ?? [:]
+        omitted = resource.omitted
         stamps = ids + kept
         let makes = made.keys.sorted().map { JSONPointer(tokens: [$0]) }
         managed = kept + makes + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
@@ -123,6 +126,14 @@ struct RepresentationShape {
         for (name, form) in made.sorted(by: { $0.key < $1.key }) where members[name] == nil {
             members[name] = form.value(id: id, madeAt: create.madeAt)
         }
+        return .object(members)
+    }
+
+    /// Returns what a PUT has written, with the members that the upstream keeps when one leaves them out.
+    /// - Parameter known: the same object before; nil if it is not known.
+    func kept(_ written: JSONValue, over known: JSONValue?) -> JSONValue {
+        guard var members = written.object, let known = known?.object else { return written }
+        for (name, value) in known where members[name] == nil && omitted.keeps(name) { members[name] = value }
         return .object(members)
     }
 
