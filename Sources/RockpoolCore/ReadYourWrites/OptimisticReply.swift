@@ -168,7 +168,7 @@ package struct AnswerForm: Hashable, Sendable {
 // MARK: - What upstreams answer
 
 /// The writes of one upstream that it answers in the same form: their method, with the declared resource and the kind of path below it, the
-/// configured route, or the path.
+/// configured route, or the path; and the preference `return` (RFC 7240 §4.2).
 package struct WriteRoute: Hashable, Sendable {
     /// The name under which it is stored.
     package let name: String
@@ -181,7 +181,8 @@ package struct WriteRoute: Hashable, Sendable {
     init(of request: RequestHead, route: Route?, entity: EntityMatch?) {
         // A receiver of telemetry answers in the format of the request.
         let format = route?.kind == .telemetry ? MediaType.essence(of: request.fields).map { " \($0)" } ?? "" : ""
-        name = "\(request.method.rawValue) \(Self.place(of: request, route: route, entity: entity))\(format)"
+        let preference = request.fields.preferredReturn.map { " return=\($0)" } ?? ""
+        name = "\(request.method.rawValue) \(Self.place(of: request, route: route, entity: entity))\(format)\(preference)"
     }
 
     private static func place(of request: RequestHead, route: Route?, entity: EntityMatch?) -> String {
@@ -196,6 +197,24 @@ package struct WriteRoute: Hashable, Sendable {
             return request.path
         }
         return "\(request.path[..<end])/*"
+    }
+}
+
+extension HTTPFields {
+    /// The longest value of a preference that makes a difference, in bytes.
+    private static let preferenceLength = 32
+
+    /// The value of the first preference `return`, in lower case (RFC 7240 §2); nil without one, and for one that is no word.
+    fileprivate var preferredReturn: String? {
+        for preference in self[values: .prefer].flatMap({ $0.split(separator: ",") }) {
+            let parts = preference.prefix { $0 != ";" }.filter { !" \t\"".contains($0) }.lowercased().split(separator: "=")
+            guard parts.first == "return" else { continue }
+            guard parts.count == 2, parts[1].utf8.count <= Self.preferenceLength,
+                parts[1].utf8.allSatisfy({ FieldByte.isLetter($0) || $0 == UInt8(ascii: "-") })
+            else { return nil }
+            return String(parts[1])
+        }
+        return nil
     }
 }
 

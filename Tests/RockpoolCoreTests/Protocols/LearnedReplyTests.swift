@@ -83,6 +83,21 @@ private func request(_ method: HTTPRequest.Method, _ target: String, _ fields: H
         #expect(route(of: request(method, target), at: upstream) == WriteRoute(name: name))
     }
 
+    @Test(
+        arguments: [
+            ("return=minimal", "PUT /notes/{id} return=minimal"),
+            ("respond-async, Return=\"representation\"; a=1", "PUT /notes/{id} return=representation"),
+            ("return=minimal, return=representation", "PUT /notes/{id} return=minimal"), ("wait=5", "PUT /notes/{id}"),
+            ("return=1/2", "PUT /notes/{id}"), ("return", "PUT /notes/{id}"),
+        ])
+    func thePreferredReturnIsPartOfTheRoute(preferences: String, name: String) {
+        var upstream = Upstream(name: "a", origin: OriginAddress(scheme: .http, host: "api.example"))
+        upstream.resources = [Resource(collection: "/notes", item: "/notes/{id}")]
+        var put = request(.put, "/notes/17")
+        put.fields[.prefer] = preferences
+        #expect(route(of: put, at: upstream) == WriteRoute(name: name))
+    }
+
     private func route(of request: RequestHead, at upstream: Upstream) -> WriteRoute {
         var configuration = Configuration()
         configuration.upstreams = [upstream]
