@@ -260,6 +260,9 @@ extension Resource {
     /// True if a target, or its path, is that of a list or an item.
     package func shows(_ target: Substring) -> Bool { ResourceTemplates(self).match(target: String(target)) != nil }
 
+    /// True if a target is that of a list.
+    package func isList(_ target: String) -> Bool { ResourceTemplates(self).match(target: target)?.isItem == false }
+
     /// What names it in reports and stores: the path of its collection, or of the singleton.
     package var label: String { isSingleton ? item ?? "" : collection }
 

@@ -18,6 +18,8 @@ struct ListedItem: Sendable {
 struct ListedItems: Sendable {
     /// The maximum number of lists of one collection that are searched for an item.
     private static let listLimit = 4
+    /// The maximum number of paths of lists whose form is looked at.
+    private static let emptyLimit = 64
 
     let cache: CacheStore
     let lookup: EntryLookup
@@ -65,6 +67,36 @@ struct ListedItems: Sendable {
             }
         }
         return newest
+    }
+
+    /// Returns the list of a collection below an item that its upstream has none of yet: empty, in the form of the newest list of the same resource
+    /// that the client may read; of one with a query only if there is no other.
+    func empty(in view: OverlayScope, for context: RequestContext) async -> JSONValue {
+        let (path, origin) = (context.request.path, context.request.origin.url)
+        guard !view.resource.items.isEmpty else { return view.resource.emptyList(at: path) }
+        let readable = StoragePartition.readable(by: context.identity.partition)
+        var paths: Set<String> = []
+        for partition in readable {
+            for prefix in view.resource.pathPrefixes {
+                let urls = ((try? await cache.urls(prefix: origin + prefix, in: partition)) ?? []).lazy
+                    .filter { view.resource.isList(String($0.dropFirst(origin.count))) }
+                paths.formUnion(urls.map { String($0.prefix { $0 != "?" }) })
+            }
+        }
+        var known: [CacheEntry] = []
+        for url in paths.sorted().suffix(Self.emptyLimit) {
+            known += ((try? await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)) ?? [])
+                .filter { $0.response.head.status == 200 && $0.response.isKnownState }
+        }
+        let rank = { (list: CacheEntry) in (list.key.url.contains("?") ? 0 : 1, list.response.asked) }
+        for list in known.sorted(by: { rank($0) > rank($1) }) {
+            guard let bytes = try? await lookup.content(of: list, limit: OwnWriteEffects.representationLimit),
+                let body = try? JSONValue.parse(bytes), view.resource.ids(in: body) != nil,
+                let other = try? RequestHead(url: list.key.url).path
+            else { continue }
+            return view.resource.emptyList(at: path, like: (body, other))
+        }
+        return view.resource.emptyList(at: path)
     }
 
     private func mayServe(_ list: CacheEntry, to context: RequestContext) -> Bool {

@@ -122,7 +122,7 @@ extension ReadYourWrites {
         }
         let type = await mediaType(for: context)
         let head = ResponseHead(status: 200, fields: [.contentType: type, .cacheControl: "no-store", .rockpoolState: "pending"])
-        let body = ByteBuffer(bytes: view.resource.emptyCollection.serialized())
+        let body = await ByteBuffer(bytes: lists.empty(in: view, for: context).serialized())
         return context.conditional(Reply(head: head, body: .bytes(body), trace: context.trace))
     }
 
@@ -132,7 +132,7 @@ extension ReadYourWrites {
         let version = folded.version(commits: data.commits, notes: overlay.version)
         var kept: (key: FoldedReads.Key, base: FoldedReads.Base)?
         if context.namesUnmapped {
-            base.value = view.entityID == nil ? view.resource.emptyCollection : nil
+            base.value = view.entityID == nil ? await lists.empty(in: view, for: context) : nil
         } else {
             var reply = await reads.readServerState(&inner)
             if let listed = await listedReply(insteadOf: &reply, inner.trace, for: inner) { (reply, inner.trace) = listed }
@@ -413,18 +413,5 @@ extension ReplyBody {
             source.abandon()
             return length
         }
-    }
-}
-
-extension Resource {
-    /// The body of an empty collection.
-    fileprivate var emptyCollection: JSONValue {
-        var value = JSONValue.object(JSONObject())
-        guard !items.isEmpty, let pointer = JSONPointer(items) else { return .array([]) }
-        for depth in 1..<max(pointer.tokens.count, 1) {
-            _ = JSONPointer(tokens: Array(pointer.tokens.prefix(depth))).set(.object(JSONObject()), in: &value)
-        }
-        _ = pointer.set(.array([]), in: &value)
-        return value
     }
 }

@@ -257,17 +257,17 @@ struct CollectionFrame {
         return body
     }
 
-    private static let totals = [
+    fileprivate static let totals = [
         "total", "totalCount", "total_count", "count", "totalElements", "totalItems", "total_items", "totalResults", "total_results",
         "@odata.count", "totalRecords", "total_records", "totalRows", "total_rows", "totalHits", "totalEntries", "total_entries",
         "numFound",
         "recordsTotal", "resultCount", "result_count", "itemCount", "item_count", "filtered_table_rows_count",
     ]
-    private static let furtherPages = [
+    fileprivate static let furtherPages = [
         "next", "nextCursor", "next_cursor", "nextPage", "next_page", "hasMore", "has_more", "@odata.nextLink",
     ]
     /// Objects beside the items, or at the top, that are about the list: of JSON:API, of HAL, of Spring.
-    private static let about = [["meta"], ["page"], ["pagination"], ["meta", "page"], ["meta", "pagination"], ["links"], ["_links"]]
+    fileprivate static let about = [["meta"], ["page"], ["pagination"], ["meta", "page"], ["meta", "pagination"], ["links"], ["_links"]]
 
     private static func falls(_ items: [JSONValue], by pointer: JSONPointer?) -> Bool {
         guard let pointer else { return false }
@@ -282,6 +282,56 @@ struct CollectionFrame {
     /// Parses RFC 3339 or an integer (docs/reference/configuration.md#resources); one list uses a single format, so only the order matters.
     private static func moment(in value: JSONValue) -> Int64? {
         value.integer ?? value.string.flatMap { RFC3339.parse($0) }?.milliseconds
+    }
+}
+
+extension Resource {
+    /// Returns the body of a list without entries.
+    /// - Parameters:
+    ///   - path: that of the list.
+    ///   - other: another list of the resource, of which it has the form, and its path; nil if none is known.
+    package func emptyList(at path: String, like other: (body: JSONValue, path: String)? = nil) -> JSONValue {
+        guard let place = JSONPointer(items), !place.tokens.isEmpty else { return .array([]) }
+        let segments = { (path: String) in Set(path.split(separator: "/").map { String($0) }) }
+        let others = other.map { segments($0.path).subtracting(segments(path)) } ?? []
+        let frame = other.flatMap { place.get(in: $0.body)?.array == nil ? nil : $0.body.object } ?? JSONObject()
+        return .object(EmptyList(others: others).emptied(frame, to: place.tokens[...]))
+    }
+}
+
+/// A list of which everything about its entries is removed: what counts them is 0, links are null, and what names another parent is left out.
+private struct EmptyList {
+    /// The segments of the other list's path that this one does not have, such as the id of its parent.
+    let others: Set<String>
+
+    /// - Parameter place: the tokens from this object to the entries; empty for an object that is only about the list.
+    func emptied(_ object: JSONObject, to place: ArraySlice<String>) -> JSONObject {
+        var result = JSONObject()
+        for (name, value) in object where name != place.first {
+            result[name] = emptied(value, named: name)
+        }
+        if let name = place.first {
+            let inner = place.dropFirst()
+            result[name] = inner.isEmpty ? .array([]) : .object(emptied(object[name]?.object ?? JSONObject(), to: inner))
+        }
+        return result
+    }
+
+    /// Returns nil for a member that may hold what only the other list has.
+    private func emptied(_ value: JSONValue, named name: String) -> JSONValue? {
+        switch value {
+        case .object(let members):
+            guard CollectionFrame.about.contains([name]) else { return nil }
+            let inner = emptied(members, to: [])
+            return .object(name.hasSuffix("links") ? JSONObject(members.names.map { ($0, .null) }) : inner)
+        case .array: return nil
+        case .number where CollectionFrame.totals.contains(name): return 0
+        case .bool where CollectionFrame.furtherPages.contains(name): return false
+        case _ where CollectionFrame.furtherPages.contains(name): return .null
+        case .string(let text) where ["/", "http://", "https://"].contains(where: text.hasPrefix): return .null
+        case .string, .number: return value.identifier.map(others.contains) == true ? nil : value
+        case .bool, .null: return value
+        }
     }
 }
 
