@@ -90,7 +90,8 @@ package final class Engine: Sendable {
             viaName: viaName, traffic: statistics.traffic, logger: logger, now: now)
         traces = TraceExporter(active: active, upstreams: upstreams, logger: logger)
         notifier = OutboxNotifier(
-            data: data, cache: cache, credentials: credentials, events: events, active: active, logger: logger, now: now)
+            data: data, cache: cache, credentials: credentials, events: events, active: active, replies: learning.replies, logger: logger,
+            now: now)
         renewal = CredentialRenewal(
             credentials: credentials, data: data, reachability: reachability, upstreams: upstreams, notifier: notifier, active: active,
             events: events, logger: logger, now: now)

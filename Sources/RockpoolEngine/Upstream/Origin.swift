@@ -1,4 +1,5 @@
 // The interface to the network: one request to an upstream, one response or a failure with its extent (docs/architecture.md#rules).
+import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 import Synchronization
@@ -231,5 +232,15 @@ package final class EarlyAnswer: Sendable {
             throw TransferFailure(kind: .reset, sent: .maybe, detail: "another request was sent")
         }
         return try taken.get()
+    }
+}
+
+extension OriginReply {
+    /// True if the answer has no content, false if it has some; nil if that is not known before its end.
+    var isEmpty: Bool? {
+        if head.status == 204 || head.status == 205 { return true }
+        if let length { return length == 0 }
+        if body.takeWhole(upTo: 0) != nil { return true }
+        return head.fields.contains(.contentType) ? false : nil
     }
 }

@@ -19,7 +19,8 @@ package final class ResourceLearning: Sendable {
 
     private enum Seen: Sendable {
         case stored(CacheEntry)
-        case create(AnsweredWrite, owner: String)
+        /// A create, and whether it addressed no resource when it was sent.
+        case create(AnsweredWrite, owner: String, isNew: Bool)
         /// A path whose answer may not be stored.
         case unstored(String)
         /// What may be a description of the API.
@@ -53,6 +54,8 @@ package final class ResourceLearning: Sendable {
     }
 
     private let data: DataStore
+    /// What upstreams answer to writes.
+    let replies: LearnedReplies
     /// Reads the decoded body of an entry; nil if it is gone, or longer than the limit.
     private let content: @Sendable (_ entry: CacheEntry, _ limit: Int) async throws -> [UInt8]?
     /// The stored answers to a read of a URL, of a partition and those that all share.
@@ -72,6 +75,7 @@ package final class ResourceLearning: Sendable {
         document: @escaping @Sendable (_ bytes: [UInt8]) -> JSONValue?, onChange: @escaping @Sendable () -> Void
     ) {
         (self.data, self.active, self.logger) = (data, active, logger)
+        replies = LearnedReplies(data: data, logger: logger)
         (self.content, self.copies, self.document, self.onChange) = (content, copies, document, onChange)
     }
 
@@ -137,7 +141,7 @@ package final class ResourceLearning: Sendable {
         guard write.request.method == .post, (200...299).contains(write.answer.status), let upstream = learner(of: plan) else { return }
         // A body that was passed on without being read shows nothing.
         if write.answerBody == nil, MediaType.isJSON(write.answer.fields) { return }
-        take(.create(write, owner: StoragePartition.own(partition).name), of: upstream)
+        take(.create(write, owner: StoragePartition.own(partition).name, isNew: plan.entity?.resource == nil), of: upstream)
     }
 
     /// Takes the path of an answer of JSON that says it must not be stored.
@@ -231,9 +235,11 @@ package final class ResourceLearning: Sendable {
         case .read(let awaited, let entry):
             guard let bytes = try? await content(entry, Self.bodyLimit), let body = try? JSONValue.parse(bytes) else { return }
             await note(awaited, body)
-        case .create(let write, let owner):
+        case .create(let write, let owner, let isNew):
             guard let answer = SeenAnswer(write, owner: owner) else { return }
             await note(answer, of: upstream)
+            // The first create of a resource makes it one: its answer is the form of the next.
+            if isNew { await replies.note(write, plan: active.routes.plan(for: write.request)) }
         case .stored(let entry):
             // A failure of the store is reported where the entry is read.
             guard let bytes = try? await content(entry, Self.bodyLimit), let body = try? JSONValue.parse(bytes),

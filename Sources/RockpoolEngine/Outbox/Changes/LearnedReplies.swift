@@ -89,13 +89,3 @@ extension OutboxNotifier {
             write.answer, isEmpty: isEmpty, to: operation.request, plan: active.routes.plan(for: operation.request), at: operation.upstream)
     }
 }
-
-extension OriginReply {
-    /// True if the answer has no content, false if it has some; nil if that is not known before its end.
-    var isEmpty: Bool? {
-        if head.status == 204 || head.status == 205 { return true }
-        if let length { return length == 0 }
-        if body.takeWhole(upTo: 0) != nil { return true }
-        return head.fields.contains(.contentType) ? false : nil
-    }
-}

@@ -36,7 +36,7 @@ package final class OutboxNotifier: Sendable {
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents, active: ActiveConfiguration,
-        logger: Logger, now: @escaping @Sendable () -> Timestamp
+        replies: LearnedReplies, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
         self.cache = cache
@@ -45,7 +45,7 @@ package final class OutboxNotifier: Sendable {
         self.active = active
         self.now = now
         log = OutboxLog(logger: logger, now: now)
-        replies = LearnedReplies(data: data, logger: logger)
+        self.replies = replies
     }
 }
 
