@@ -149,8 +149,6 @@ struct ItemPlace: Hashable, Sendable {
     /// The longest path in bytes, and the most segments, of which anything is learned.
     private static let length = 512
     private static let segments = 16
-    /// The most letters of a suffix after its dot: `.json`.
-    private static let suffixLength = 5
 
     /// The path of the collection, without a slash at its end.
     let collection: String
@@ -171,8 +169,8 @@ struct ItemPlace: Hashable, Sendable {
             places.append(ItemPlace(collection: head, item: "\(head)/{id}" + (endsInSlash ? "/" : ""), id: last.keyText(isKey: false)))
         }
         guard !endsInSlash else { return places }
-        if !head.isEmpty, let dot = last.lastIndex(of: "."), dot > last.startIndex, isSuffix(last[last.index(after: dot)...]) {
-            let (stem, suffix) = (last[..<dot].keyText(isKey: false), last[dot...])
+        if !head.isEmpty, let name = last.withoutFormat {
+            let (stem, suffix) = (name.keyText(isKey: false), last[name.endIndex...])
             places += [head + suffix, head].map { ItemPlace(collection: $0, item: "\(head)/{id}\(suffix)", id: stem) }
         }
         if last.hasSuffix(")"), let open = last.firstIndex(of: "("), open > last.startIndex {
@@ -188,10 +186,8 @@ struct ItemPlace: Hashable, Sendable {
     static func usual(in collection: String) -> String {
         guard !collection.hasSuffix("/") else { return "\(collection){id}/" }
         let start = collection.lastIndex(of: "/") ?? collection.startIndex
-        guard let dot = collection[start...].lastIndex(of: "."), isSuffix(collection[collection.index(after: dot)...]) else {
-            return "\(collection)/{id}"
-        }
-        return "\(collection[..<dot])/{id}\(collection[dot...])"
+        guard let name = collection[start...].withoutFormat else { return "\(collection)/{id}" }
+        return "\(collection[..<name.endIndex])/{id}\(collection[name.endIndex...])"
     }
 
     /// True if `list` ends as the path above the item does, with more before its end: `/projects/4/tasks` of `/tasks/9`.
@@ -210,10 +206,6 @@ struct ItemPlace: Hashable, Sendable {
         let parts = plain[...].pathSegments.withoutTrailingSlash
         guard parts.count <= segments, parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else { return nil }
         return plain
-    }
-
-    private static func isSuffix(_ text: Substring) -> Bool {
-        (2...suffixLength).contains(text.utf8.count) && text.utf8.allSatisfy(FieldByte.isLetter)
     }
 }
 

@@ -84,9 +84,11 @@ package enum QueueObstacle: Hashable, Sendable {
         if Array(path.utf8).holds("/blobs/uploads/") || parameters.contains(where: isUploadStep) { return .upload }
         // S3 deletes several objects by one POST, and lists in its answer what was deleted.
         if request.method == .post, parameters.contains(where: { $0.name == "delete" && $0.value.isEmpty }) { return .call }
-        let last = path.split(separator: "/").last.map { $0.lowercased() } ?? ""
-        if loginSegments.contains(last) { return .login }
+        let last = path.split(separator: "/").last ?? ""
+        if loginSegments.contains(last.lowercased()) { return .login }
         guard request.method == .post else { return nil }
+        // What another method stores is a file of that name.
+        if let name = last.withoutFormat, loginSegments.contains(name.lowercased()) { return .login }
         return Question.isBatch(at: path) ? .call : Question.isAsked(at: path) ? .question : nil
     }
 

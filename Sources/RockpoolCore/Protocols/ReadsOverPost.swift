@@ -8,19 +8,20 @@ enum Question {
     static func isAsked(at path: String) -> Bool {
         let segments = path.split(separator: "/").suffix(2)
         guard let name = segments.last else { return false }
-        let last = name.lowercased()
+        let (last, stem) = (name.lowercased(), (name.withoutFormat ?? name).lowercased())
         // Elasticsearch has variants below a question, such as `_search/scroll`.
-        if lastSegments.contains(last) || segments.contains(where: { $0.hasPrefix("_") && lastSegments.contains($0.lowercased()) }) {
+        if lastSegments.contains(stem) || segments.contains(where: { $0.hasPrefix("_") && lastSegments.contains($0.lowercased()) }) {
             return true
         }
-        if verbs.contains(where: { last.hasSuffix($0) }) || last.hasSuffix(".list") || last.hasSuffix(".get") || beginsWithGet(name) {
-            return true
-        }
+        if verbs.contains(where: { last.hasSuffix($0) || stem.hasSuffix($0) }) { return true }
+        if last.hasSuffix(".list") || last.hasSuffix(".get") || beginsWithGet(name) { return true }
         return path.hasSuffix("/chat/completions") || path.hasSuffix("/v1/completions") || Array(path.utf8).holds("/-/npm/v1/security/")
     }
 
     /// True if a POST to this path is a batch, whose answer says what has become of each part.
-    static func isBatch(at path: String) -> Bool { path.split(separator: "/").last.map { batches.contains($0.lowercased()) } ?? false }
+    static func isBatch(at path: String) -> Bool {
+        path.split(separator: "/").last.map { batches.contains(($0.withoutFormat ?? $0).lowercased()) } ?? false
+    }
 
     /// Last segments: writes in bulk of Elasticsearch, CouchDB and OData.
     private static let batches: Set<String> = ["_bulk", "_bulk_docs", "_delete_by_query", "_update_by_query", "_sql", "$batch"]
@@ -102,6 +103,16 @@ enum Question {
     }
 
     private static let statementNames: Set<String> = ["q", "query", "sql", "ksql", "stmt", "statement", "cmd", "command"]
+}
+
+extension Substring {
+    /// The segment of a path without the format at its end: `search` of `search.json`; nil if it has none.
+    var withoutFormat: Substring? {
+        guard let dot = lastIndex(of: "."), dot > startIndex, case let format = self[index(after: dot)...],
+            (2...5).contains(format.utf8.count), format.utf8.allSatisfy(FieldByte.isLetter)
+        else { return nil }
+        return self[..<dot]
+    }
 }
 
 /// The effect of a text in SQL or one of its dialects, such as InfluxQL. Only its first words are known.

@@ -116,6 +116,8 @@ private func request(_ method: String, _ target: String, _ fields: HTTPFields = 
         "/crm/v3/objects/contacts/search", "/collections/a/points/query", "/multi-search", "/bot1:x/getUpdates", "/api/users.list",
         "/api/conversations.search", "/2/files/get_metadata", "/v1/projects/a/documents:runQuery", "/v1/chat/completions", "/Search",
         "/-/npm/v1/security/advisories/bulk", "/embeddings",
+        // The format makes no difference.
+        "/search.json", "/issues/search.xml?q=a", "/index/_search.json", "/Search.JSON", "/search.html?x", "/v1/notes:search.json",
     ])
     func pathsThatAsk(target: String) {
         #expect(QueueObstacle.of(request("POST", target)) == .question)
@@ -128,7 +130,8 @@ private func request(_ method: String, _ target: String, _ fields: HTTPFields = 
         "/v1/queries", "/searches", "/research", "/jquery", "/ranges", "/getaways", "/lists", "/list", "/v1/search/saved",
         "/query-templates",
         "/habits/3/completions", "/orders/find-a-place", "/targets", "/write?db=x&precision=s", "/api/v1/admin/tsdb/snapshot",
-        "/api/v1/write", "/items?query=shells", "/items?q=drop", "/items?cmd=delete&id=3", "/search.html?x", "/widget",
+        "/api/v1/write", "/items?query=shells", "/items?q=drop", "/items?cmd=delete&id=3", "/widget", "/search.1", "/research.json",
+        "/search/notes.json",
     ])
     func otherPathsWait(target: String) { #expect(QueueObstacle.of(request("POST", target)) == nil) }
 
