@@ -70,7 +70,7 @@ private let longID = String(repeating: "9", count: 200)
         #expect(off.plan(for: RequestHead(method: .get, origin: Traffic.origin, target: "/users")).entity == nil)
         configuration.upstreams[0].undeclaredResources = .learned
         configuration.upstreams[0].resources = [Resource(collection: "/notes")]
-        let declared = RouteTable(configuration, learned: ["api": learner.resources])
+        let declared = RouteTable(configuration, learned: ["api": learner.shown])
         #expect(declared.plan(for: RequestHead(method: .get, origin: Traffic.origin, target: "/users")).entity == nil)
     }
 
