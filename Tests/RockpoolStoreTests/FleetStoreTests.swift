@@ -1,6 +1,7 @@
 // Two nodes that share one outbox on a real PostgreSQL (docs/fleet.md). Skipped where PostgreSQL is missing.
 import Foundation
 import GRDB
+import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolTesting
@@ -34,6 +35,30 @@ struct FleetStoreTests: FleetCase {
         try await deliver("1", at: b)
         #expect(try await open(a) == ["2", "3"])
         #expect(try await a.attempts(of: #require(try await a.operation(id: "1"))).map(\.status) == [200])
+        await a.close()
+        await b.close()
+    }
+
+    /// Rows are exchanged as each node stores them.
+    @Test func secretsOfFieldsAreSealedInTheFleet() async throws {
+        let (request, answer) = SealTests.secretFields
+        let (a, b) = (try await node("a"), try await node("b"))
+        _ = try await a.append(write("1", fields: request))
+        _ = try #require(try await a.lease(id: "1", now: time.now))
+        _ = try await a.finish(
+            id: "1", disposition: Disposition(state: .delivered),
+            result: OperationResult(head: ResponseHead(status: 201, fields: answer), body: []), attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+        #expect(try await open(b) == [])
+        let there = try #require(try await b.operation(id: "1"))
+        #expect(there.request.fields == request && there.result?.head.fields == answer)
+        let stored = try await b.database.pool.read {
+            try Data.fetchAll($0, sql: "SELECT headers FROM op UNION ALL SELECT resp_headers FROM op")
+        }
+        #expect(stored.count == 2)
+        for bytes in stored {
+            #expect(bytes.range(of: Data("~sealed.".utf8)) != nil && bytes.range(of: Data("planted".utf8)) == nil)
+        }
         await a.close()
         await b.close()
     }

@@ -54,6 +54,77 @@ import Testing
         await store.close()
     }
 
+    /// Fields of a request and of its answer, each with a secret beside something else that may be read.
+    static let secretFields = (
+        request: HTTPFieldsCase(pairs: [
+            ("Rockpool-Callback", Array("https://hooks.test/plain?token=planted".utf8)), ("X-Auth-Token", Array("planted x".utf8)),
+            ("Destination", Array("https://ann:planted@files.test/b?q=1&sig=planted".utf8)), ("If-Match", Array("\"plain\"".utf8)),
+        ]).fields,
+        answer: HTTPFieldsCase(
+            pairs: [
+                "X-Auth-Token", "X-Api-Key", "X-Access-Token", "Authorization", "Set-Cookie", "Authentication-Info", "Acme-Secret",
+            ].map { ($0, Array("planted \($0)".utf8)) } + [
+                ("Location", Array("/plain?key=planted#access_token=planted".utf8)), ("ETag", Array("\"plain?sig=planted\"".utf8)),
+                ("Content-Location", Array("/a?token=planted&q=1".utf8)), ("Refresh", Array("5; url=https://a.test/?token=planted".utf8)),
+                ("Link", Array("<https://a.test/?page=2>; rel=next, <https://a.test/?token=planted>; rel=prev".utf8)),
+                ("X-Latin", [0xE9] + Array("?token=planted".utf8) + [0xE9]),
+            ]
+        ).fields
+    )
+
+    /// Secrets of fields are sealed as those of targets are: the callback is called, the answer repeated, after a restart too.
+    @Test(arguments: [StorageEncryption.off, .private])
+    func secretsOfFieldsAreSealedInEveryCase(_ encrypt: StorageEncryption) async throws {
+        let (request, answer) = Self.secretFields
+        var store = try openData(scratch.state, time, Self.settings(encrypt))
+        #expect(try await store.append(write("a", fields: request)).request.fields == request)
+        _ = try #require(try await store.lease(id: "a", now: time.now))
+        let result = OperationResult(head: ResponseHead(status: 201, fields: answer), body: [])
+        _ = try await store.finish(
+            id: "a", disposition: Disposition(state: .delivered), result: result, attempt: AttemptRecord(sent: .yes), now: time.now)
+        // One in the file of live writes, and one in a row, which are under way at the end of this run.
+        _ = try await store.record(live: write("b", fields: request, lane: "b"))
+        _ = try await store.record(live: write("c", body: .inline(bytes(LiveWriteFile.valuesLimit)), fields: request, lane: "c"))
+        await store.close()
+        #expect(!isOnDisk("planted".utf8) && isOnDisk("plain".utf8), "the search works: it finds text that is on the disk")
+        store = try openData(scratch.state, time, Self.settings(encrypt))
+        for id in ["a", "b", "c"] { #expect(try await store.operation(id: id)?.request.fields == request, "\(id)") }
+        #expect(try await store.operation(id: "a")?.result?.head.fields == answer)
+        #expect(try await store.etag(of: 1) == "\"plain?sig=planted\"")
+        #expect(!isOnDisk("planted".utf8))
+        await store.close()
+    }
+
+    /// The places where a new value takes that of an accepted one, and the URLs of other tables.
+    @Test func secretsOfChangesAreSealed() async throws {
+        let (request, _) = Self.secretFields
+        let bench = ConflictBench(time: time)
+        var store = try openData(scratch.state, time, Self.settings(.off))
+        try await bench.conflicted(store, "1")
+        var conflict = bench.conflict("c1", of: "1")
+        conflict.url += "?token=planted"
+        _ = try await store.meet(conflict, decision: nil, now: time.now)
+        var revision = bench.revision()
+        revision.request.fields = request
+        try await bench.resolve(store, "c1", as: .mine, result: nil, decision: .resend(revision), now: time.now)
+        let local = LocalID.make(now: time.now, random: (1, 1))
+        var create = write("2", lane: "create")
+        (create.collection, create.localID) = ("/v1/notes", local)
+        _ = try await store.append(create)
+        let mapping = ServerMapping(id: ServerID(text: "9"), url: "https://api.example.com/v1/notes/9?token=planted")
+        _ = try #require(try await store.lease(id: "2", now: time.now))
+        _ = try await store.finish(
+            id: "2", disposition: Disposition(state: .delivered, mapping: mapping), result: nil, attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+        await store.close()
+        #expect(!isOnDisk("planted".utf8) && isOnDisk("hooks.test".utf8))
+        store = try openData(scratch.state, time, Self.settings(.off))
+        #expect(try await store.operation(id: "1")?.request.fields == request)
+        #expect(try await store.conflict(id: "c1")?.url == conflict.url)
+        #expect(store.localIDs.mapping(of: local) == mapping)
+        await store.close()
+    }
+
     // MARK: the file format
 
     /// Lengths around one and two chunks.

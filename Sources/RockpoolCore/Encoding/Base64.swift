@@ -86,6 +86,9 @@ package enum Base64URL {
         return count < 6 && bits == 0 ? bytes : nil
     }
 
+    /// True if the character is one of the alphabet.
+    package static func contains(_ character: UInt8) -> Bool { digit(character) != nil }
+
     private static func digit(_ character: UInt8) -> UInt32? {
         switch character {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character) - 65

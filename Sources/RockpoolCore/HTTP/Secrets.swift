@@ -32,6 +32,30 @@ package enum SecretFields {
 
     /// The fields without the secret ones.
     package static func removed(from fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !contains($0.name) }) }
+
+    /// The fields as they are shown: without the secret ones, and with `REDACTED` for the secrets of URLs in the others.
+    /// - Parameter withSecrets: true for the URLs as they are.
+    package static func shown(_ fields: HTTPFields, withSecrets: Bool = false) -> HTTPFields {
+        let fields = removed(from: fields)
+        return withSecrets ? fields : replacing(in: fields) { _ in Array(SecretParameters.shown.utf8) }
+    }
+
+    /// Returns the fields with other values of their secrets: of a secret field the whole value, of any other one what is secret in the
+    /// URLs that it holds, as `Location`, `Link`, `Refresh`, `Destination` and `Rockpool-Callback` do.
+    package static func replacing(in fields: HTTPFields, _ value: ([UInt8]) throws -> [UInt8]) rethrows -> HTTPFields {
+        HTTPFields(
+            try fields.map { field in
+                let bytes = field.valueBytes
+                let changed =
+                    try contains(field.name) ? value(bytes) : SecretParameters.replacing(in: bytes) { _, secret in try value(secret) }
+                return changed == bytes ? field : HTTPField(name: field.name, lenientValue: changed)
+            })
+    }
+
+    /// True if one of the fields is a secret or holds one.
+    package static func occur(in fields: HTTPFields) -> Bool {
+        fields.contains { contains($0.name) || SecretParameters.occur(in: $0.valueBytes) { _ in true } }
+    }
 }
 
 /// Finds parameters of a query that carry secrets: some clients send credentials there although they should not (RFC 6750 §5.3).
@@ -64,28 +88,66 @@ package enum SecretParameters {
     }
 
     /// What stands in the place of a secret value where URLs are shown.
-    private static let shown = "REDACTED"
+    static let shown = "REDACTED"
 
-    /// Returns a URL or a target with other values of its secret parameters.
+    /// Returns a URL, a target or a text that holds URLs, with other values of their secrets.
     /// - Parameter isSecret: decides by the name which parameters these are.
     package static func replacing(
-        in url: String, where isSecret: (Substring) -> Bool = { contains($0) }, _ value: (_ name: String, _ value: String) throws -> String
+        in url: String, where isSecret: (String) -> Bool = { contains($0) }, _ value: (_ name: String, _ value: String) throws -> String
     ) rethrows -> String {
-        guard let mark = url.firstIndex(of: "?") else { return url }
-        let parts = url[url.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
-        let parameters = try parts.map { part in
-            let name = part.prefix { $0 != "=" }
-            guard name.endIndex < part.endIndex, isSecret(name) else { return String(part) }
-            return try "\(name)=\(value(String(name), String(part[part.index(after: name.endIndex)...])))"
-        }
-        return url[...mark] + parameters.joined(separator: "&")
+        String(
+            decoding: try replacing(in: Array(url.utf8), where: isSecret) { name, secret in
+                Array(try value(name, String(decoding: secret, as: UTF8.self)).utf8)
+            }, as: UTF8.self)
     }
 
-    /// True if the query has a secret.
-    package static func occur(in url: String) -> Bool {
+    /// The name under which the part of a URL before its host is a secret (RFC 3986 §3.2.1).
+    private static let userinfo = "userinfo"
+
+    /// The same for bytes, which need not be UTF-8. Secrets are what precedes `@` in an authority, and values of parameters of a query or a
+    /// fragment, also of a URL within another: such a value ends before `&`, and where the URL ends in a text.
+    package static func replacing(
+        in text: [UInt8], where isSecret: (String) -> Bool = { contains($0) }, _ value: (_ name: String, _ value: [UInt8]) throws -> [UInt8]
+    ) rethrows -> [UInt8] {
+        guard text.contains(where: { "?#@".utf8.contains($0) }) else { return text }
+        var (result, rest, isAmongParameters) = ([UInt8](), text[...], false)
+        while let byte = rest.popFirst() {
+            result.append(byte)
+            switch byte {
+            case UInt8(ascii: ":") where rest.starts(with: "//".utf8):
+                let authority = rest.dropFirst(2).prefix { !"/?#".utf8.contains($0) && !endsURL($0) }
+                guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { continue }
+                result += Array("//".utf8) + (try value(userinfo, Array(authority[..<end])))
+                rest = rest[end...]
+                continue
+            case UInt8(ascii: "?"), UInt8(ascii: "#"): isAmongParameters = true
+            case UInt8(ascii: "&") where isAmongParameters: break
+            default:
+                if endsURL(byte) { isAmongParameters = false }
+                continue
+            }
+            let name = rest.prefix { !"=&?#".utf8.contains($0) && !endsURL($0) }
+            guard rest[name.endIndex...].first == UInt8(ascii: "="), isSecret(String(decoding: name, as: UTF8.self)) else { continue }
+            let secret = rest[(name.endIndex + 1)...].prefix { $0 != UInt8(ascii: "&") && !endsURL($0) }
+            result += name + [UInt8(ascii: "=")] + (try value(String(decoding: name, as: UTF8.self), Array(secret)))
+            rest = rest[secret.endIndex...]
+        }
+        return result
+    }
+
+    /// True of bytes that no URL has, and that stand around one in a text.
+    private static func endsURL(_ byte: UInt8) -> Bool { byte <= 0x20 || "<>\"".utf8.contains(byte) }
+
+    /// True if the query, or a URL within the text, has a secret.
+    package static func occur(in url: String) -> Bool { occur(in: Array(url.utf8)) { _ in true } }
+
+    /// True if a secret stands in a text as it is shown: what was sent cannot be known from it.
+    package static func areHidden(in text: [UInt8]) -> Bool { occur(in: text) { $0 == Array(shown.utf8) } }
+
+    static func occur(in text: [UInt8], where isMeant: ([UInt8]) -> Bool) -> Bool {
         var found = false
-        _ = replacing(in: url) { _, value in
-            found = true
+        _ = replacing(in: text) { _, value in
+            found = found || isMeant(value)
             return value
         }
         return found

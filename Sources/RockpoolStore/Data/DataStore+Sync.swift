@@ -11,7 +11,10 @@ extension DataStore {
         try await reading { db in
             let rows = try Row.fetchAll(
                 db,
-                sql: "SELECT scope, value, synced_at, full_at, server_count FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
+                sql: """
+                    SELECT scope, unsealed_url(value), synced_at, full_at, server_count FROM cursor
+                    WHERE scope >= ? AND scope < ? ORDER BY scope
+                    """,
                 arguments: [prefix, prefix + "\u{10FFFF}"])
             return try rows.map { row in
                 var columns = RowReader(row)
@@ -33,7 +36,7 @@ extension DataStore {
             try await queue.commit(weight: .kib(4) + Int64(gone.count) * 256, scope: .own) { db in
                 try db.execute(
                     sql: """
-                        INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, ?, ?, ?, ?)
+                        INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, sealed_url(?), ?, ?, ?)
                         ON CONFLICT (scope) DO UPDATE SET value = excluded.value, full_at = excluded.full_at,
                             synced_at = excluded.synced_at, server_count = excluded.server_count
                         """,
@@ -103,7 +106,8 @@ extension DataStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, entity, method, state IN ('pending', 'parked') AND first_sent_at IS NULL, base_etag, base_version, headers
+                    SELECT id, entity, method, state IN ('pending', 'parked') AND first_sent_at IS NULL, base_etag, base_version,
+                        unsealed_fields(headers)
                     FROM op WHERE upstream = ? AND entity IS NOT NULL AND state <> 'dead' AND \(OperationState.isOpen)
                     ORDER BY seq
                     """, arguments: [upstream])
@@ -125,7 +129,8 @@ extension DataStore {
             let fields = try Data.fetchOne(
                 db,
                 sql: """
-                    SELECT resp_headers FROM op WHERE state = 'delivered' AND upstream = ? AND entity = ? AND resp_headers IS NOT NULL
+                    SELECT unsealed_fields(resp_headers) FROM op
+                    WHERE state = 'delivered' AND upstream = ? AND entity = ? AND resp_headers IS NOT NULL
                     ORDER BY seq DESC LIMIT 1
                     """, arguments: [upstream, entity])
             return fields.flatMap { FieldCodec.decode($0)?[.eTag] }

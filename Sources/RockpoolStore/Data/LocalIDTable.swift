@@ -112,7 +112,7 @@ package final class LocalIDTable: Sendable {
     }
 
     private func load(where condition: String, _ values: [DatabaseValue], in db: Database) throws {
-        let sql = "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map WHERE \(condition)"
+        let sql = "SELECT local_id, upstream, entity_type, server_id, is_number, unsealed_url(server_url) FROM id_map WHERE \(condition)"
         _ = try db.cachedStatement(sql: sql).all(values, in: db) { columns in
             guard let id = LocalID(try columns.next(String.self)) else { return }
             let upstream: String = try columns.next()

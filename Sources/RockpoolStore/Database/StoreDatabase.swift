@@ -5,6 +5,7 @@ import FoundationEssentials
 import GRDB
 import GRDBSQLite
 import Glibc
+import HTTPTypes
 import RockpoolCore
 import Synchronization
 
@@ -324,8 +325,8 @@ struct NoRoomForCopy: Error, CustomStringConvertible {
 
 /// How SQL statements seal and open the columns that hold bodies: the key is in no statement, and no row leaves the store sealed.
 ///
-/// `sealed(x)`, `unsealed(x)` and `sealed_name(sha)` of bodies, `sealed_target(t)` and `unsealed_target(t)` of request targets, for the
-/// connections of one database. NULL stays NULL.
+/// `sealed(x)`, `unsealed(x)` and `sealed_name(sha)` of bodies, `sealed_url(t)` and `unsealed_url(t)` of URLs and targets,
+/// `sealed_fields(b)` and `unsealed_fields(b)` of fields, for the connections of one database. NULL stays NULL.
 final class SealFunctions: Sendable {
     private let current = Mutex(BodySeal.off)
 
@@ -339,8 +340,10 @@ final class SealFunctions: Sendable {
         add("sealed", to: db) { seal, bytes in seal.isSealing || BodySeal.isSealed(bytes) ? try seal.seal(bytes) : bytes }
         add("unsealed", to: db) { seal, bytes in BodySeal.isSealed(bytes) ? try seal.open(bytes) : bytes }
         add("sealed_name", to: db) { seal, hash in seal.isSealing ? seal.name(of: hash) : hash }
-        addText("sealed_target", to: db) { seal, target in try seal.sealed(target: target) }
-        addText("unsealed_target", to: db) { seal, target in seal.unsealed(target: target) }
+        add("sealed_fields", to: db) { seal, fields in try seal.sealed(fields: fields) }
+        add("unsealed_fields", to: db) { seal, fields in seal.opened(fields: fields) }
+        addText("sealed_url", to: db) { seal, url in try seal.sealed(url: url) }
+        addText("unsealed_url", to: db) { seal, url in seal.opened(url: url) }
     }
 
     private func addText(_ name: String, to db: Database, _ body: @escaping @Sendable (BodySeal, String) throws -> String) {
@@ -355,6 +358,22 @@ final class SealFunctions: Sendable {
             function: DatabaseFunction(name, argumentCount: 1) { [self] values in
                 try values.first.flatMap { Data.fromDatabaseValue($0) }.map { Data(try body(seal, Array($0))) }
             })
+    }
+}
+
+extension BodySeal {
+    /// Returns encoded fields of the outbox with their secrets sealed. Bytes that hold no fields stay.
+    fileprivate func sealed(fields bytes: [UInt8]) throws -> [UInt8] {
+        guard let fields = FieldCodec.decode(Data(bytes)), SecretFields.occur(in: fields) else { return bytes }
+        return Array(FieldCodec.encode(try SecretFields.replacing(in: fields) { try sealed(secret: $0, .once) }))
+    }
+
+    /// Returns encoded fields with their secrets as they were.
+    fileprivate func opened(fields bytes: [UInt8]) -> [UInt8] {
+        guard bytes.firstRange(of: Array(SecretForm.once.mark.utf8)) != nil, let fields = FieldCodec.decode(Data(bytes)) else {
+            return bytes
+        }
+        return Array(FieldCodec.encode(HTTPFields(fields.map { HTTPField(name: $0.name, lenientValue: opened($0.valueBytes, .once)) })))
     }
 }
 

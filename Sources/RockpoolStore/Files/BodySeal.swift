@@ -136,27 +136,60 @@ struct SealBroken: Error, CustomStringConvertible {
     var description: String { "a sealed body cannot be opened: it has changed, or was sealed under another key" }
 }
 
-// Secrets in the queries of queued writes, as the database keeps them (docs/security-model.md#credentials-and-secrets).
+// Secrets within texts, as the databases keep them (docs/security-model.md#credentials-and-secrets): sealed under the installation's own
+// key, whatever `storage.encrypt` says.
 extension BodySeal {
-    /// The beginning of a sealed value.
-    private static let mark = "~sealed."
+    /// How a secret within a text is sealed.
+    enum SecretForm: Sendable {
+        /// Equal secrets have different forms: in the outbox.
+        case once
+        /// Equal secrets have equal forms: in URLs by which copies are found.
+        case repeatable
 
-    /// Returns a target with the values of its secret parameters sealed under the installation's own key.
-    func sealed(target: String) throws -> String {
-        try SecretParameters.replacing(in: target) { _, value in
-            value.isEmpty ? value : Self.mark + Base64URL.encoded(try sealOwn(Array(value.utf8)))
+        /// The beginning of a sealed secret.
+        var mark: String {
+            switch self {
+            case .once: "~sealed."
+            case .repeatable: "REDACTED~"
+            }
         }
     }
 
-    /// Returns the target as its client sent it. A value that is not sealed stays: it is of an earlier version. So does one that no key opens,
-    /// so that one row does not hide the others: the upstream refuses it. Its name may no longer be one of a secret.
-    func unsealed(target: String) -> String {
-        guard target.contains(Self.mark) else { return target }
-        return SecretParameters.replacing(in: target, where: { _ in true }) { _, value in
-            guard value.hasPrefix(Self.mark), let bytes = Base64URL.decoded(value.utf8.dropFirst(Self.mark.utf8.count)),
-                Self.isSealed(bytes), let plain = try? open(bytes)
-            else { return value }
-            return String(decoding: plain, as: UTF8.self)
+    /// Returns a secret in its sealed form: characters that a URL may have.
+    func sealed(secret: [UInt8], _ form: SecretForm) throws -> [UInt8] {
+        guard !secret.isEmpty else { return secret }
+        let box = form == .once ? try sealOwn(secret) : try sealOwn(repeatably: secret)
+        return Array((form.mark + Base64URL.encoded(box)).utf8)
+    }
+
+    /// Returns a text with its sealed secrets as they were. What no key opens stays, so that one row does not hide the others: the upstream
+    /// refuses it. A secret may have another name by now than those that are sealed.
+    func opened(_ text: [UInt8], _ form: SecretForm) -> [UInt8] {
+        guard text.contains(UInt8(ascii: "~")) else { return text }
+        let mark = Array(form.mark.utf8)
+        var (result, rest): ([UInt8], ArraySlice<UInt8>) = ([], text[...])
+        while let found = rest.firstRange(of: mark) {
+            result += rest[..<found.lowerBound]
+            let code = rest[found.upperBound...].prefix(while: Base64URL.contains)
+            let secret = Base64URL.decoded(code).flatMap { opened(box: $0, form) }
+            result += secret ?? Array(mark + code)
+            rest = rest[code.endIndex...]
         }
+        return result + rest
+    }
+
+    private func opened(box: [UInt8], _ form: SecretForm) -> [UInt8]? {
+        switch form {
+        case .once: Self.isSealed(box) ? try? open(box) : nil
+        case .repeatable: try? openOwn(box)
+        }
+    }
+
+    /// Returns a URL or a target of the outbox with its secrets as they were.
+    func opened(url: String) -> String { String(decoding: opened(Array(url.utf8), .once), as: UTF8.self) }
+
+    /// Returns a URL or a target of the outbox with its secrets sealed.
+    func sealed(url: String) throws -> String {
+        String(decoding: try SecretParameters.replacing(in: Array(url.utf8)) { try sealed(secret: $1, .once) }, as: UTF8.self)
     }
 }

@@ -1,4 +1,5 @@
 // The content of the access log, and data that is never logged.
+import HTTPTypes
 import RockpoolCore
 import Testing
 
@@ -19,10 +20,37 @@ import Testing
         ("http://a.test/x?%74oken=1", "http://a.test/x?%74oken=REDACTED"),
         ("http://a.test/x?token&&=1#access_token=2", "http://a.test/x?token&&=1"),
         ("http://ann:sea@horse@a.test/x@y?z=p@q", "http://a.test/x@y?z=p@q"), ("ann:sea@a.test:443", "a.test:443"),
-        ("/x@y?u=http://b:c@d", "/x@y?u=http://b:c@d"), ("http://a.test?x=b@c", "http://a.test?x=b@c"),
+        ("/x@y?u=http://b:c@d", "/x@y?u=http://REDACTED@d"), ("http://a.test?x=b@c", "http://a.test?x=b@c"),
+        ("/x?back=/y?token=abc&q=1", "/x?back=/y?token=REDACTED&q=1"), ("/a&token=1", "/a&token=1"),
     ]) func secretParametersAreRedacted(_ url: String, _ shown: String) {
         #expect(SecretParameters.redacted(url: url) == shown)
         #expect(line(url).text(.json)?.contains(shown) == true && line(url).text(.common)?.contains(shown) == true)
+    }
+
+    /// Where a field holds URLs, whatever its name and around them.
+    @Test(arguments: [
+        ("https://a.test/x?token=abc", "https://a.test/x?token=REDACTED"), ("https://ann:abc@a.test/", "https://REDACTED@a.test/"),
+        ("https://a.test/#access_token=abc&state=1", "https://a.test/#access_token=REDACTED&state=1"),
+        ("5; url=https://a.test/x?q=1&sig=abc", "5; url=https://a.test/x?q=1&sig=REDACTED"),
+        ("<https://a.test/?p=2>; rel=next, </b?token=abc&q=1>; rel=a", "<https://a.test/?p=2>; rel=next, </b?token=REDACTED&q=1>; rel=a"),
+        ("<a?x=1>,<b?key=abc>;title=\"a?b\"", "<a?x=1>,<b?key=REDACTED>;title=\"a?b\""),
+        ("\"a:b@c\", W/\"1?2&3\"", "\"a:b@c\", W/\"1?2&3\""),
+        ("text/html; charset=utf-8", "text/html; charset=utf-8"), ("why? a&key=abc", "why? a&key=abc"),
+    ]) func secretsOfURLsInFieldsAreRedacted(_ value: String, _ shown: String) throws {
+        let name = try #require(HTTPField.Name("X-Any"))
+        let fields: HTTPFields = [.authorization: "abc", .setCookie: "abc", name: value]
+        #expect(SecretFields.shown(fields) == [name: shown])
+        #expect(SecretFields.shown(fields, withSecrets: true) == [name: value])
+        #expect(SecretFields.occur(in: [name: value]) == (value != shown))
+        #expect(SecretParameters.areHidden(in: Array(shown.utf8)) == (value != shown))
+    }
+
+    /// Bytes that are not UTF-8 stay as they are around a secret.
+    @Test func secretsAmongOtherBytesAreRedacted() throws {
+        let name = try #require(HTTPField.Name("X-Any"))
+        let fields = HTTPFields([HTTPField(name: name, lenientValue: [0xE9] + Array("?key=a".utf8) + [0xE9] + Array("&q=".utf8) + [0xE9])])
+        let shown = try #require(SecretFields.shown(fields).first?.valueBytes)
+        #expect(shown == [0xE9] + Array("?key=REDACTED&q=".utf8) + [0xE9])
     }
 
     /// What an editor was shown is put back where it was left as it is.

@@ -10,7 +10,7 @@ enum ConflictRow {
     static let lightColumns = "\(headColumns), NULL, NULL, NULL, NULL, NULL"
 
     private static let headColumns = """
-        conflict.id, (SELECT id FROM op WHERE op.seq = conflict.seq), conflict.seq, upstream, url, entity, kind, strategy, detection, opened,
+        conflict.id, (SELECT id FROM op WHERE op.seq = conflict.seq), conflict.seq, upstream, unsealed_url(url), entity, kind, strategy, detection, opened,
         closed, resolution, decided_by
         """
 
@@ -26,17 +26,19 @@ enum ConflictRow {
             ("closed", conflict.closedAt?.milliseconds), ("resolution", conflict.resolution?.rawValue),
             ("decided_by", conflict.decidedBy?.rawValue), ("fields", text(of: conflict.fields)),
         ]
-        let changes = found.map { "\($0.name) = ?" }.joined(separator: ", ")
+        let changes = found.map { "\($0.name) = \(mark(of: $0.name))" }.joined(separator: ", ")
         let again = "UPDATE conflict SET \(changes) WHERE seq = ? AND closed IS NULL RETURNING n"
         if let number = try Int64.fetchOne(db.cachedStatement(sql: again), arguments: StatementArguments(found.map(\.value) + [sequence])) {
             return number
         }
         let given: [(name: String, value: (any DatabaseValueConvertible)?)] =
             found + [("id", conflict.id), ("seq", sequence), ("opened", conflict.openedAt.milliseconds)]
-        let marks = Array(repeating: "?", count: given.count).joined(separator: ", ")
+        let marks = given.map { mark(of: $0.name) }.joined(separator: ", ")
         let first = "INSERT INTO conflict (\(given.map(\.name).joined(separator: ", "))) VALUES (\(marks)) RETURNING n"
         return try Int64.fetchOne(db.cachedStatement(sql: first), arguments: StatementArguments(given.map(\.value)))
     }
+
+    private static func mark(of column: String) -> String { (column == "url" ? OperationColumn.Form.sealedURL : .plain).given }
 
     /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func conflict(_ columns: inout RowReader, in db: Database) throws -> Conflict {

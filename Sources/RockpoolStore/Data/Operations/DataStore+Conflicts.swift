@@ -134,8 +134,8 @@ extension DataStore {
     /// Replaces the request of an operation. Earlier attempts count only as history: the revision has not been sent or tried.
     private static let revised = TransitionUpdate(
         """
-        origin = ?, method = ?, target = sealed_target(?), intent = ?, headers = ?, content_type = ?, body = sealed(?), blob_sha = ?, body_len = ?,
-            idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL,
+        origin = ?, method = ?, target = sealed_url(?), intent = ?, headers = sealed_fields(?), content_type = ?, body = sealed(?),
+            blob_sha = ?, body_len = ?, idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1, base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL,
             sent_tick = NULL, answered_attempts = 0
         """)
 
@@ -153,7 +153,7 @@ extension DataStore {
 
     /// Ends an operation as delivered although its request was refused: of the response only the ETag is kept, that of theirs, which later
     /// writes build on.
-    private static let probed = TransitionUpdate("resp_status = NULL, resp_headers = ?, resp_body = NULL")
+    private static let probed = TransitionUpdate("resp_status = NULL, resp_headers = sealed_fields(?), resp_body = NULL")
 
     private static func fieldsOfTheirs(_ conflict: Int64?, in db: Database) throws -> Data? {
         let etag = try String.fetchOne(

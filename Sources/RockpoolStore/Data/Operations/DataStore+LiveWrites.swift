@@ -26,12 +26,13 @@ extension DataStore {
         if !isTaken { recordRow(of: new, answer: answer) }
     }
 
-    /// Returns what a slot holds of a write, sealed as `storage.encrypt` demands, or for the secrets of its URL; nil if it has no room for it.
+    /// Returns what a slot holds of a write, sealed as `storage.encrypt` demands, or for its secrets; nil if it has no room for it.
     private func values(of new: QueuedWriteDraft) -> [UInt8]? {
         guard new.body.blobHash == nil, new.rowLength <= LiveWriteFile.valuesLimit else { return nil }
         let values = LiveWriteRow.encoded(new, now: clock())
         if seal.isSealing { return try? seal.seal(values) }
-        return SecretParameters.occur(in: new.request.target) ? try? seal.sealOwn(values) : values
+        let hasSecrets = SecretParameters.occur(in: new.request.target) || SecretFields.occur(in: new.request.fields)
+        return hasSecrets ? try? seal.sealOwn(values) : values
     }
 
     private func recordRow(of new: QueuedWriteDraft, answer: @escaping @Sendable (Result<LiveWriteTrace, any Error>) -> Void) {

@@ -88,8 +88,14 @@ package struct PortableOperation: Sendable {
 /// A table with rows of operations, in the order in which they are taken in.
 struct PortableTable: Sendable {
     let name: String
-    /// Selects the rows of the operation `?1`.
+    /// Selects the rows of the operation `?1`, with the secrets of URLs sealed.
     let selection: String
+
+    /// How a column of one of these tables, or of `op`, is stored.
+    static func form(of column: String, in table: String) -> OperationColumn.Form {
+        guard table == "op" else { return column.hasSuffix("url") ? .sealedURL : .plain }
+        return OperationColumn.table.first { $0.name == column }?.form ?? .plain
+    }
 
     static let all = [
         PortableTable(
@@ -160,7 +166,7 @@ extension DataStore {
             let columns = try PortableOperation.columns(in: db).map { "\($0.selected) AS \($0.name)" }.joined(separator: ", ")
             let number: StatementArguments = [operation.sequence]
             guard let found = try Row.fetchOne(db, sql: "SELECT \(columns) FROM op WHERE seq = ?", arguments: number) else { return nil }
-            var row = try Self.portable(found, withSecrets: withSecrets, in: db)
+            var row = try self.portable(found, withSecrets: withSecrets, in: db)
             row["target"] = operation.request.target.databaseValue
             let plain = WriteFingerprint(operation.request).of(body)
             if let name = Data.fromDatabaseValue(row["fingerprint"]), self.seal.isName(Array(name), of: plain) {
@@ -168,7 +174,7 @@ extension DataStore {
             }
             let related = try PortableTable.all.flatMap { table in
                 try Row.fetchAll(db, sql: table.selection, arguments: number).map { found in
-                    var row = try Self.portable(found, withSecrets: withSecrets, in: db)
+                    var row = try self.portable(found, withSecrets: withSecrets, in: db)
                     let own = table.name == "conflict" ? ["seq", "n"] : ["seq"]
                     row.values.removeAll { own.contains($0.name) }
                     return PortableOperation.Related(table: table.name, row: row)
@@ -179,20 +185,19 @@ extension DataStore {
     }
 
     /// A row with ids in the place of numbers, and without what no export has.
-    private static func portable(_ found: Row, withSecrets: Bool, in db: Database) throws -> RowBytes {
+    private func portable(_ found: Row, withSecrets: Bool, in db: Database) throws -> RowBytes {
         var row = RowBytes(zip(found.columnNames, found.databaseValues).map { (name: $0, value: $1) })
         for (name, value) in row.values where !value.isNull {
             if PortableTable.naming.contains(name) {
                 // Empty for one that is gone.
                 row[name] = (try String.fetchOne(db, sql: "SELECT id FROM op WHERE seq = ?", arguments: [value]) ?? "").databaseValue
             }
-            if name.hasSuffix("headers"), var fields = Data.fromDatabaseValue(value).flatMap({ FieldCodec.decode($0) }) {
-                fields = SecretFields.removed(from: fields)
-                if !withSecrets, let location = fields[.location] { fields[.location] = SecretParameters.redacted(url: location) }
-                row[name] = FieldCodec.encode(fields).databaseValue
+            if name.hasSuffix("headers"), let fields = Data.fromDatabaseValue(value).flatMap({ FieldCodec.decode($0) }) {
+                row[name] = FieldCodec.encode(SecretFields.shown(fields, withSecrets: withSecrets)).databaseValue
             }
-            if !withSecrets, name.hasSuffix("url"), let url = String.fromDatabaseValue(value) {
-                row[name] = SecretParameters.redacted(url: url).databaseValue
+            if name.hasSuffix("url"), let stored = String.fromDatabaseValue(value) {
+                let url = seal.opened(url: stored)
+                row[name] = (withSecrets ? url : SecretParameters.redacted(url: url)).databaseValue
             }
         }
         return row
@@ -328,7 +333,7 @@ extension PortableOperation {
                     return (name, snapshots.first { $0.name == value }?.new ?? .null)
                 })
         }
-        try checkURL()
+        try checkSecrets()
         var own = renamed(row)
         if !keepsKey { own["client_key"] = .null }
         own["body"] = body.inlineData?.databaseValue ?? .null
@@ -355,13 +360,14 @@ extension PortableOperation {
     /// - Parameter computed: the SQL of further columns.
     private func insert(_ row: RowBytes, into table: String, computed: [String: String], in db: Database) throws {
         let known = try Set(db.columns(in: table).map(\.name))
-        let forms = table == "op" ? Dictionary(uniqueKeysWithValues: OperationColumn.table.map { ($0.name, $0.given) }) : [:]
         // A newer version has columns that this one does not know: without a value they mean nothing here.
         let values = row.values.filter { !$0.value.isNull && computed[$0.name] == nil }
         if let unknown = values.first(where: { !known.contains($0.name) }) {
             throw Fault(id: id, why: "it was exported by a newer version: \(table).\(unknown.name) is not known here")
         }
-        let marks = values.map { PortableTable.naming.contains($0.name) ? PortableTable.number(in: $0.name) : forms[$0.name] ?? "?" }
+        let marks = values.map { name, _ in
+            PortableTable.naming.contains(name) ? PortableTable.number(in: name) : PortableTable.form(of: name, in: table).given
+        }
         let others = computed.sorted { $0.key < $1.key }
         // What a local id or a need means is there already.
         let verb = ["id_map", "op_dep"].contains(table) ? "INSERT OR IGNORE" : "INSERT"
@@ -372,13 +378,14 @@ extension PortableOperation {
                 """, arguments: StatementArguments(values.map(\.value)))
     }
 
-    /// An open operation needs its URL.
-    private func checkURL() throws {
-        guard let target = String.fromDatabaseValue(row["target"]),
-            let state = String.fromDatabaseValue(row["state"]).flatMap(OperationState.init), !state.hasEnded,
-            SecretParameters.occur(in: target), SecretParameters.redacted(url: target) == target
+    /// An open operation needs the secrets of its URLs.
+    private func checkSecrets() throws {
+        let fields = Data.fromDatabaseValue(row["headers"]).flatMap { FieldCodec.decode($0) } ?? [:]
+        let texts = [Array((String.fromDatabaseValue(row["target"]) ?? "").utf8)] + fields.map(\.valueBytes)
+        guard let state = String.fromDatabaseValue(row["state"]).flatMap(OperationState.init), !state.hasEnded,
+            texts.contains(where: SecretParameters.areHidden)
         else { return }
-        throw Fault(id: id, why: "the secrets of its URL are REDACTED: export it with --with-secrets")
+        throw Fault(id: id, why: "the secrets of its URLs are REDACTED: export it with --with-secrets")
     }
 
     private func checkNeed(_ id: DatabaseValue, in db: Database) throws {

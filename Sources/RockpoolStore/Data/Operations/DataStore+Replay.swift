@@ -81,8 +81,8 @@ extension DataStore {
 
     /// Returns the strong ETag in an operation's response; nil when there was none.
     static func etag(in db: Database, of sequence: Int64) throws -> String? {
-        let fields = try Data.fetchOne(
-            db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
+        let sql = "SELECT unsealed_fields(resp_headers) FROM op WHERE seq = ? AND state = 'delivered'"
+        let fields = try Data.fetchOne(db.cachedStatement(sql: sql), arguments: [sequence])
         return EntityTag.condition(in: fields.flatMap { FieldCodec.decode($0) }?[.eTag])
     }
 
@@ -157,7 +157,8 @@ extension DataStore {
     /// upstream has answered stays true if the commit fails.
     private func map(_ operation: Position, disposition: Disposition, in db: Database, now: Timestamp) throws {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
-        try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
+        let sql = "UPDATE id_map SET server_id = ?, is_number = ?, server_url = sealed_url(?), mapped_at = ? WHERE local_id = ?"
+        try db.cachedStatement(sql: sql)
             .run(
                 [
                     mapping.id.text.databaseValue, mapping.id.isNumber.databaseValue, mapping.url.databaseValue,
@@ -211,8 +212,8 @@ extension DataStore {
 
     private static let answered = TransitionUpdate(
         """
-        answered_attempts = answered_attempts + ?, net_attempts = net_attempts + ?, last_error = ?, resp_status = ?, resp_headers = ?,
-            resp_body = sealed(?)
+        answered_attempts = answered_attempts + ?, net_attempts = net_attempts + ?, last_error = ?, resp_status = ?,
+            resp_headers = sealed_fields(?), resp_body = sealed(?)
         """)
 
     private static func record(

@@ -90,7 +90,7 @@ extension DataStore {
         // The client of the later operation could have seen the same representation as that of the earlier one, so it takes over the base.
         try db.execute(
             sql: """
-                UPDATE op SET method = ?1, intent = ?2, body = sealed(?3), body_len = ?4, headers = ?5, content_type = ?6,
+                UPDATE op SET method = ?1, intent = ?2, body = sealed(?3), body_len = ?4, headers = sealed_fields(?5), content_type = ?6,
                     (base_sha, base_etag, base_seq) = (SELECT base_sha, base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
                 """,
             arguments: [
@@ -182,7 +182,7 @@ extension DataStore {
     private static func set(_ mark: RepeatMark, of sequence: Int64, _ fields: HTTPFields, in db: Database) throws {
         var fields = fields
         fields[.rockpoolRepeat] = mark.text
-        try db.cachedStatement(sql: "UPDATE op SET headers = ? WHERE seq = ?")
+        try db.cachedStatement(sql: "UPDATE op SET headers = sealed_fields(?) WHERE seq = ?")
             .run([FieldCodec.encode(fields).databaseValue, sequence.databaseValue], in: db)
     }
 
@@ -234,7 +234,7 @@ extension DataStore {
     }
 
     private static let newestEqual = """
-        SELECT seq, place, lane, headers, group_name, priority, no_merge, expires_at IS NOT NULL,
+        SELECT seq, place, lane, unsealed_fields(headers), group_name, priority, no_merge, expires_at IS NOT NULL,
             (SELECT group_concat(needed.id) FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
                 WHERE op_dep.seq = op.seq AND op_dep.kind = 'explicit')
         FROM op WHERE fingerprint = (SELECT sealed_name(?1)) AND method = 'POST' AND \(OperationState.isOpen) AND state <> 'dead'

@@ -18,8 +18,31 @@ struct OperationColumn: Sendable {
         case sealed
         /// A hash, stored under the name that the seal gives it.
         case sealedName
-        /// A request target, its secrets sealed in every case.
-        case sealedTarget
+        /// A URL or a target, its secrets sealed in every case.
+        case sealedURL
+        /// Fields, their secrets sealed in every case.
+        case sealedFields
+
+        /// A value that is given to a statement, as it is stored.
+        var given: String {
+            switch self {
+            case .plain: "?"
+            case .sealed: "sealed(?)"
+            case .sealedName: "sealed_name(?)"
+            case .sealedURL: "sealed_url(?)"
+            case .sealedFields: "sealed_fields(?)"
+            }
+        }
+
+        /// The value of a column in a SELECT.
+        func selected(_ name: String) -> String {
+            switch self {
+            case .sealed: "unsealed(\(name))"
+            case .sealedURL: "unsealed_url(\(name))"
+            case .sealedFields: "unsealed_fields(\(name))"
+            case .plain, .sealedName: name
+            }
+        }
     }
 
     let name: String
@@ -60,23 +83,10 @@ struct OperationColumn: Sendable {
     var placeholder: String? { bind == nil ? inserted : given }
 
     /// A value that is given to a statement, as it is stored.
-    var given: String {
-        switch form {
-        case .plain: "?"
-        case .sealed: "sealed(?)"
-        case .sealedName: "sealed_name(?)"
-        case .sealedTarget: "sealed_target(?)"
-        }
-    }
+    var given: String { form.given }
 
     /// Its value in a SELECT.
-    var selected: String {
-        switch form {
-        case .sealed: "unsealed(\(name))"
-        case .sealedTarget: "unsealed_target(\(name))"
-        case .plain, .sealedName: name
-        }
-    }
+    var selected: String { form.selected(name) }
 
     // MARK: - Statements
 
@@ -161,9 +171,9 @@ extension OperationColumn {
         OperationColumn("upstream", bind: { $0.new.upstream }, read: { $1.upstream = try $0.next() }),
         OperationColumn("origin", bind: { $0.new.request.origin.url }, read: { $1.request.origin = try $0.origin() }),
         OperationColumn("method", bind: { $0.new.request.method.rawValue }, read: { $1.request.method = try $0.method() }),
-        OperationColumn("target", .sealedTarget, bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
+        OperationColumn("target", .sealedURL, bind: { $0.new.request.target }, read: { $1.request.target = try $0.next() }),
         OperationColumn("intent", bind: { QueuedWriteDraft.intent(of: $0.new.request.method) }),
-        OperationColumn("headers", bind: { $0.new.storedFields }, read: { $1.request.fields = try $0.fields() }),
+        OperationColumn("headers", .sealedFields, bind: { $0.new.storedFields }, read: { $1.request.fields = try $0.fields() }),
         OperationColumn("content_type", bind: { $0.new.request.fields[.contentType] }),
     ]
 
@@ -253,7 +263,7 @@ extension OperationColumn {
                 operation.result = OperationResult(head: ResponseHead(status: status), body: [])
             }),
         OperationColumn(
-            "resp_headers",
+            "resp_headers", .sealedFields,
             read: { columns, operation in
                 let stored: Data? = try columns.nextIfAny()
                 guard operation.result != nil else { return }
