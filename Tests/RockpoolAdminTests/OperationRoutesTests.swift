@@ -161,6 +161,26 @@ struct OperationRoutesTests {
         #expect(try await door.ask(.get, path + "&secrets=true").text.contains("access_token=s3cret&page=2"))
     }
 
+    /// Fields of the request, and of the answer that a delivered write keeps.
+    @Test(arguments: ["", "?state=all", "/export?state=all&format=jsonl", "/export?state=all&format=curl", "/export?state=all&format=har"])
+    func secretsOfFieldsAreNotShown(place: String) async throws {
+        let next = try #require(HTTPField.Name("X-Next"))
+        let (door, id) = try await waiting(#"{"title":"one"}"#, [next: "https://ann:s3cret@a.test/x?sig=s3cret&page=2"])
+        let (key, link) = (try #require(HTTPField.Name("X-Api-Key")), try #require(HTTPField.Name("Link")))
+        let answer: HTTPFields = [
+            key: "s3cret", .setCookie: "a=s3cret", .location: "/n?token=s3cret", link: "</n?page=2>, </n?key=s3cret>",
+        ]
+        let data = door.pool.store.data
+        _ = try #require(try await data.lease(id: id, now: door.pool.clock.now))
+        _ = try await data.finish(
+            id: id, disposition: Disposition(state: .delivered),
+            result: OperationResult(head: ResponseHead(status: 200, fields: answer), body: []),
+            attempt: AttemptRecord(sent: .yes), now: door.pool.clock.now)
+        let text = try await door.ask(.get, "/v1/operations" + (place.isEmpty ? "/\(id)" : place)).text
+        #expect(!text.contains("s3cret") && text.contains("notes"), "\(text)")
+        #expect(try await data.operation(id: id)?.result?.head.fields == answer)
+    }
+
     @Test func purgesAreAnnounced() async throws {
         let (door, id) = try await waiting()
         _ = try await door.pool.store.data.transition(id: id, to: .dead, reason: .expired, from: [.pending], now: door.pool.clock.now)

@@ -25,7 +25,7 @@ import Testing
         var lines: [JSONValue] = []
         for light in try await store.operations(OperationFilter(states: Set(OperationState.allCases))).items {
             let whole = try #require(try await store.operation(id: light.id))
-            let line = try await store.line(of: withSecrets ? whole : whole.redacted, withSecrets: withSecrets)
+            let line = try await store.line(of: whole.shown(withSecrets: withSecrets), withSecrets: withSecrets)
             lines.append(try JSONValue.parse(line.serialized()))
         }
         return lines
@@ -161,6 +161,39 @@ import Testing
                 (error as? PortableOperation.Fault).map { $0.id == id && $0.why.contains(words) } ?? false
             }
             #expect(try await b.openOperations().isEmpty, "\(words)")
+        }
+        await a.close()
+        await b.close()
+    }
+
+    /// The lines and the rows in them hold no credential, and secrets of URLs only where they are asked for; then they come along.
+    @Test(arguments: [false, true]) func secretsOfFieldsStayOrComeAlong(withSecrets: Bool) async throws {
+        let (request, answer) = SealTests.secretFields
+        let (a, b) = (try outbox("a"), try outbox("b"))
+        _ = try await a.append(write("1", fields: request))
+        let result = OperationResult(head: ResponseHead(status: 422, fields: answer), body: [])
+        _ = try await a.append(write("2", fields: request, lane: "dead"))
+        _ = try await a.lease(id: "2", now: time.now)
+        _ = try await a.finish(
+            id: "2", disposition: Disposition(state: .dead, reason: .rejected), result: result, attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+        let lines = try await export(a, withSecrets: withSecrets)
+        for line in lines {
+            let portable = try PortableOperation(line)
+            let rows = ([portable.row] + portable.related.map(\.row)).map { String(decoding: $0.encoded, as: UTF8.self) }
+            for text in rows + [String(decoding: line.serialized(), as: UTF8.self)] {
+                #expect(!text.contains("planted ") && (withSecrets || !text.contains("planted")), "\(text)")
+            }
+        }
+        if withSecrets {
+            #expect(try await b.takeIn(portable(lines)).operations.count == 2)
+            let (asked, given) = (SecretFields.removed(from: request), SecretFields.removed(from: answer))
+            for id in ["1", "2"] { #expect(try await b.operation(id: id)?.request.fields == asked, "\(id)") }
+            #expect(try await b.operation(id: "2")?.result?.head.fields == given)
+        } else {
+            await #expect {
+                try await b.takeIn(portable([lines[0]]))
+            } throws: { ($0 as? PortableOperation.Fault)?.why.contains("--with-secrets") == true }
         }
         await a.close()
         await b.close()

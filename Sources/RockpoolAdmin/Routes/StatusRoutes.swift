@@ -96,7 +96,7 @@ struct StatusRoutes {
 
     /// The dead write that was accepted last, its cause, and the command that shows more.
     private func lastFailed(of count: Int) async throws -> JSONValue {
-        guard count > 0, let operation = try await data.last(in: .dead)?.redacted else { return .null }
+        guard count > 0, let operation = try await data.last(in: .dead)?.shown() else { return .null }
         var notice = Notice(.dead, upstream: operation.upstream)
         (notice.cause, notice.operations) = (operation.lastError, [operation.id])
         return [

@@ -70,16 +70,8 @@ package struct ExchangeRecord: Hashable, Sendable {
         self.responseFields = Self.shown(responseFields)
     }
 
-    /// Fields whose values are URLs, redacted as those of requests.
-    private static let references: Set<HTTPField.Name> = [.location, .contentLocation, .referer]
-
     private static func shown(_ fields: HTTPFields) -> HTTPFields {
-        var shown = HTTPFields()
-        for var field in fields where !SecretFields.contains(field.name) && !SecretParameters.contains(field.name.canonicalName) {
-            if references.contains(field.name) { field.value = SecretParameters.redacted(url: field.value) }
-            shown.append(field)
-        }
-        return shown
+        SecretFields.shown(HTTPFields(fields.filter { !SecretParameters.contains($0.name.canonicalName) }))
     }
 
     /// The document of a list.

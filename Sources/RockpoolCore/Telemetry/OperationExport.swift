@@ -11,7 +11,8 @@ package enum CurlCommand {
     package static func text(of exported: ExportedOperation) -> String {
         let operation = exported.operation
         let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
-        let secrets = exported.request.target.contains("=REDACTED") ? ", put back the secrets of its URL" : ""
+        let texts = [Array(exported.request.target.utf8)] + exported.request.fields.map(\.valueBytes)
+        let secrets = texts.contains(where: SecretParameters.areHidden) ? ", put back the secrets of its URLs" : ""
         let command = command(for: exported.request, body: exported.body)
         return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command)\n\n"
     }
@@ -126,16 +127,16 @@ package struct ExportedOperation: Hashable, Sendable {
     static let framing: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection, .expect, .hostField]
 }
 
-/// An operation without the secrets of its URLs, which must not be in an exported file (RFC 6750 §5.3).
+/// An operation as documents and exports show it (docs/security-model.md#credentials-and-secrets).
 extension QueuedWrite {
-    /// The operation with `REDACTED` in the place of secret query parameters in its URL and in the `Location` of its answer.
-    package var redacted: QueuedWrite {
-        var redacted = self
-        redacted.request.target = SecretParameters.redacted(url: request.target)
-        if let location = result?.head.fields[.location] {
-            redacted.result?.head.fields[.location] = SecretParameters.redacted(url: location)
-        }
-        return redacted
+    /// Returns the operation without the credentials of its request and its answer, and with `REDACTED` for the secrets of URLs there.
+    /// - Parameter withSecrets: true for the URLs as they are.
+    package func shown(withSecrets: Bool = false) -> QueuedWrite {
+        var shown = self
+        if !withSecrets { shown.request.target = SecretParameters.redacted(url: request.target) }
+        shown.request.fields = SecretFields.shown(request.fields, withSecrets: withSecrets)
+        if let result { shown.result?.head.fields = SecretFields.shown(result.head.fields, withSecrets: withSecrets) }
+        return shown
     }
 }
 
@@ -154,7 +155,7 @@ package enum HAREntry {
 
     /// Returns one operation as an entry. Without an answer the response has status 0, as browsers write it.
     package static func json(of exported: ExportedOperation) -> JSONValue {
-        let operation = exported.operation
+        let operation = exported.operation.shown(withSecrets: true)
         let started = exported.startedAt ?? operation.firstSentAt ?? operation.acceptedAt
         let milliseconds = max(0, ((exported.endedAt ?? started) - started).milliseconds)
         return [
@@ -186,7 +187,7 @@ package enum HAREntry {
     }
 
     private static func response(of result: OperationResult?) -> JSONValue {
-        let fields = result.map { SecretFields.removed(from: $0.head.fields) } ?? [:]
+        let fields = result?.head.fields ?? [:]
         let body = result?.body ?? []
         let text = String(validating: body, as: UTF8.self)
         var content: JSONValue = [

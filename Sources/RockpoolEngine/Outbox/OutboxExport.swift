@@ -49,7 +49,7 @@ package struct OutboxExport: Sendable {
             for light in page.items {
                 // Write an operation even if it left the filtered states after the page was read, because the page contained it.
                 guard let operation = try await self.data.operation(id: light.id) else { continue }
-                try await write(try await piece(withSecrets ? operation : operation.redacted, isFirst: isFirst))
+                try await write(try await piece(operation.shown(withSecrets: withSecrets), isFirst: isFirst))
                 isFirst = false
             }
             filter.cursor = page.next

@@ -1,4 +1,4 @@
-// Secrets in the queries of queued writes and of copies: sealed on the disk, redacted wherever they are shown, sent as they were
+// Secrets in the queries of queued writes and of copies, and in the fields of writes: sealed on the disk, redacted wherever they are shown, sent as they were
 // (docs/security-model.md#credentials-and-secrets).
 import Foundation
 import NotesAPI
@@ -46,6 +46,57 @@ import Testing
             try await server.outboxIsEmpty()
             #expect(world.site.count("/files/a?\(name)=planted-1&q=3") == 1, "\(world.site.asked.map(\.path))")
         }
+    }
+
+    /// Fields of a write reach the upstream as they came, and those of its answer the client that repeats its request.
+    @Test func secretsOfFieldsAreUsedAndNeitherShownNorReadableOnTheDisk() async throws {
+        let given = [
+            "X-Auth-Token: planted-2", "X-Api-Key: planted-2", "Set-Cookie: s=planted-2", "Location: /files/a?token=planted-2",
+            "Link: </files/b?page=1>; rel=next, </files/c?sig=planted-2>; rel=prev", "Refresh: 5; url=/x?key=planted-2",
+        ]
+        let play: PlayedSite.Play = { asked in asked.method == "PUT" ? .init(status: 201, fields: given) : .text("") }
+        try await PlayedWorld.with(play) { world in
+            let server = world.server
+            try await world.turn("offline")
+            let next = "https://ann:planted-1@a.test/b?q=1&token=planted-1"
+            let fields = ["Content-Type: text/plain", "Idempotency-Key: \"one\"", "X-Next: \(next)", "Destination: \(next)"]
+            let reply = try await world.send("PUT", "/files/a", fields: fields, body: "x")
+            let id = try #require(reply["rockpool-operation"], "\(reply.text)")
+            try await expectHidden(id, in: world)
+            try await world.turn("auto")
+            _ = try await server.operation(id, reaching: "delivered")
+            let sent = try #require(world.site.asked.first { $0.method == "PUT" })
+            #expect(sent["X-Next"] == next && sent["Destination"] == next)
+            try await expectHidden(id, in: world)
+            try await server.stop()
+            for file in Files.everything(in: server.stateDirectory) {
+                let bytes = FileManager.default.contents(atPath: file) ?? Data()
+                #expect(bytes.range(of: Data("planted".utf8)) == nil, "\(file)")
+            }
+            try await server.start()
+            let waiting = fields + ["Prefer: respond-async, wait=5"]
+            let again = try await world.send("PUT", "/files/a", fields: waiting, body: "x")
+            #expect(again.status == 201 && again["x-auth-token"] == "planted-2", "\(again.text)")
+            #expect(again["location"]?.hasSuffix("/files/a?token=planted-2") == true)
+            #expect(world.site.asked.count { $0.method == "PUT" } == 1)
+        }
+    }
+
+    /// Nothing that shows an operation shows one of its secrets.
+    private func expectHidden(_ id: String, in world: PlayedWorld) async throws {
+        let server = world.server
+        for path in ["/v1/operations?state=all", "/v1/operations/\(id)", "/v1/sync/log", "/v1/requests"] {
+            let shown = try await server.get(path)
+            #expect(shown.status == 200 && !shown.text.contains("planted"), "\(path): \(shown.text)")
+        }
+        let exports = ["jsonl", "curl", "har"].map { ["outbox", "export", "--state", "all", "--format", $0] }
+        for arguments in [["outbox", "ls", "--state", "all", "--format", "json"], ["outbox", "show", id]] + exports {
+            let shown = try await server.command(arguments)
+            #expect(shown.status == 0 && shown.output.contains("files"), "\(arguments): \(shown.errors)")
+            #expect(!shown.output.contains("planted"), "\(arguments): \(shown.output)")
+        }
+        let status = try await world.get("\(QueuedWrite.statusPrefix)\(id)")
+        #expect(status.status == 200 && !status.text.contains("planted"), "\(status.text)")
     }
 
     /// A copy is found, changed and removed by its URL, which nothing shows or keeps readable.

@@ -28,6 +28,18 @@ import Testing
         #expect(body == Array(#"{"n":1.50}"#.utf8))
     }
 
+    /// A secret that an editor was shown as `REDACTED` stays, in a field as in the URL.
+    @Test func whatIsHiddenInAFieldStays() throws {
+        let name = try #require(HTTPField.Name("Destination"))
+        var original = request
+        original.fields[name] = "https://api.example.com/b?token=s1&q=1"
+        let text = #"{"headers": {"Destination": "https://api.example.com/c?token=REDACTED&q=2", "X-A": "/?key=REDACTED"}}"#
+        let edit = try OperationEdit(try #require(JSONValue.parse(Array(text.utf8)).object))
+        let edited = try edit.applied(to: original).request
+        #expect(edited.fields[name] == "https://api.example.com/c?token=s1&q=2")
+        #expect(edited.fields[try #require(HTTPField.Name("X-A"))] == "/?key=REDACTED", "nothing was hidden there")
+    }
+
     @Test(arguments: [
         (#"{"body": "a"}"#, "\"a\""), (#"{"headers": {"Content-Type": "text/plain"}, "body": "a"}"#, "a"), (#"{"body": null}"#, ""),
         (#"{"bodyBase64": "AAE="}"#, "\u{0}\u{1}"), (#"{"headers": {"content-type": null}, "body": {"a": 1}}"#, "{\"a\":1}"),

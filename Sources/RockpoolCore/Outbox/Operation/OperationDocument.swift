@@ -2,7 +2,7 @@
 // (docs/reference/admin-api.md#operation-document).
 import HTTPTypes
 
-/// Writes operations as JSON. Field values with secrets were never stored, so none can appear here.
+/// Writes operations as JSON, without credentials.
 package enum OperationDocument {
     /// - Parameters:
     ///   - standing: nil where it is not known: then members about other operations are empty.
@@ -10,7 +10,7 @@ package enum OperationDocument {
     package static func json(
         of operation: QueuedWrite, standing: OperationRelations? = nil, withSecrets: Bool = false
     ) -> JSONValue {
-        let operation = withSecrets ? operation : operation.redacted
+        let operation = operation.shown(withSecrets: withSecrets)
         return [
             "id": .string(operation.id),
             "state": .string(operation.state.rawValue),

@@ -133,7 +133,12 @@ package struct OperationEdit: Hashable, Sendable {
     /// - Throws: a 422 that contains the reason when the URL is invalid.
     package func applied(to request: RequestHead) throws(Refusal) -> (request: RequestHead, body: [UInt8]?) {
         var fields = request.fields
-        for (name, values) in headers { fields[values: name] = values }
+        for (name, values) in headers {
+            let old = fields[values: name]
+            fields[values: name] = values.indices.map { place in
+                place < old.count ? SecretParameters.restored(values[place], from: old[place]) : values[place]
+            }
+        }
         let method = method ?? request.method
         var edited = RequestHead(method: method, origin: request.origin, target: request.target, fields: fields)
         if let url = url.map({ SecretParameters.restored($0, from: request.target) }) {

@@ -115,7 +115,7 @@ extension DataStore {
     package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max, withSecrets: Bool = false) async throws -> JSONValue {
         let standing = try await standings(of: [operation], rules: LaneRules(now: clock()))[operation.sequence]
         var record = OperationDocument.json(of: operation, standing: standing, withSecrets: withSecrets)
-        var fields = SecretFields.removed(from: operation.request.fields)
+        var fields = operation.shown(withSecrets: withSecrets).request.fields
         // It is the member `repeats`.
         fields[.rockpoolRepeat] = nil
         var headers = JSONObject()
