@@ -172,6 +172,20 @@ package enum Preconditions {
     ]
 }
 
+extension HTTPFields {
+    private static let ofTheBody: [HTTPField.Name] =
+        [.eTag, .lastModified, .date, .contentLength, .contentEncoding, .contentRange, .acceptRanges] + HTTPField.Name.digests
+
+    /// The fields of a representation that was made here from one with these fields: without those that describe the former body. A client's
+    /// condition with a date cannot hold for it, because it has none: also the former `Date` says nothing about what was added since. `Age`
+    /// stays, because what the body was made of has that age.
+    package var ofComputedBody: HTTPFields {
+        var fields = self
+        for name in Self.ofTheBody { fields[name] = nil }
+        return fields
+    }
+}
+
 // MARK: - Failures
 
 /// Stale responses served in place of errors (RFC 5861 §4, RFC 9111 §4.2.4 and §4.3.3, docs/caching.md#stale-responses).

@@ -111,16 +111,12 @@ extension Resource {
 }
 
 extension ResponseHead {
-    /// Returns the head of a stored response after a pull updated its body at `moment`: without the fields that described the old body.
-    package func revised(at moment: Timestamp) -> ResponseHead {
-        var head = self
-        for name in Self.ofTheBody { head.fields[name] = nil }
-        head.fields[.date] = HTTPDate.format(moment)
+    /// The head of a stored response whose body a pull has updated: without the fields that described the old body.
+    package var revised: ResponseHead {
+        var head = ResponseHead(status: status, fields: fields.ofComputedBody)
+        head.fields[.age] = nil
         return head
     }
-
-    private static let ofTheBody =
-        [.eTag, .lastModified, .contentLength, .contentEncoding, .age] + HTTPField.Name.digests
 }
 
 /// A write that has not ended, with the validators of its base.

@@ -200,7 +200,7 @@ struct PullApplication {
             try await writer.append(ByteBuffer(bytes: bytes))
         else { return try await invalidate(entry.key.url, applied: &applied) }
         var response = StoredResponse(
-            head: entry.response.head.revised(at: sentAt.at), requestFields: entry.response.requestFields, requestTime: sentAt.at,
+            head: entry.response.head.revised, requestFields: entry.response.requestFields, requestTime: sentAt.at,
             asked: sentAt.tick, responseTime: now(), category: category.name, assignedTTL: entry.response.assignedTTL)
         response.isInvalidated = entry.key.partition == .anonymous
         _ = try await cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.all(in: response.head.fields))

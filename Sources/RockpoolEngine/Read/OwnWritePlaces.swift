@@ -99,15 +99,10 @@ extension ResponseHead {
 }
 
 extension HTTPFields {
-    private static let bodyFields = [
-        "ETag", "Last-Modified", "Content-Length", "Content-Range", "Content-Encoding", "Accept-Ranges", "Age", "Digest", "Content-Digest",
-        "Repr-Digest", "Content-MD5", "Expires",
-    ].compactMap { HTTPField.Name($0) }
-
-    /// The fields of a stored response without those that describe its former body.
-    var ofComputedBody: HTTPFields {
-        var fields = self
-        for name in Self.bodyFields { fields[name] = nil }
+    /// The fields of a copy whose body was made here from one with these fields. How long that one was fresh says nothing about it.
+    var ofComputedCopy: HTTPFields {
+        var fields = ofComputedBody
+        for name in [HTTPField.Name.age, .expires] { fields[name] = nil }
         return fields
     }
 

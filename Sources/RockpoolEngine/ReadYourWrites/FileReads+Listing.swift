@@ -61,8 +61,8 @@ extension FileReads {
         // A listing of the collection above that lacks the path shows that it is not there.
         guard !elements.isEmpty || base.reply?.head.status == 207 else { return base.reply ?? missing(context) }
         var head = base.reply.flatMap { $0.head.status == 207 ? $0.head : nil } ?? ResponseHead(status: 207)
+        head.fields = head.fields.ofComputedBody
         head.fields[.contentType] = head.fields[.contentType] ?? "application/xml; charset=utf-8"
-        for name in [HTTPField.Name.eTag, .lastModified, .contentLength, .age] { head.fields[name] = nil }
         if changed != nil, fold.writes.contains(where: { !$0.isDelivered }) {
             (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store")
         }

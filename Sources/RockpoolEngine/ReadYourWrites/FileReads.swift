@@ -87,6 +87,7 @@ extension FileReads {
             return reply
         case .server(let path, let cause):
             var inner = context.at(path.target)
+            inner.exchange.request = inner.request.unvalidated
             var reply = await ownWrites.reads.readServerState(&inner)
             // What the path shows since the move is another file.
             let isBefore = inner.trace.includes.map { includes in cause.map { $0.ended.map { includes <= $0 } ?? true } ?? true } ?? false
@@ -99,7 +100,7 @@ extension FileReads {
                 reply.head.show(cause)
                 reply.head.fields[.eTag] = cause.sequence > 0 ? LocalETag(sequence: cause.sequence, base: base).fieldValue : cause.etag
             }
-            return reply
+            return context.conditionalByTag(reply)
         case .unclear: break
         }
         var reply: Reply
@@ -138,7 +139,7 @@ extension FileReads {
         head.fields[.acceptRanges] = "bytes"
         head.show(write)
         let whole = Reply(head: head, body: .bytes(ByteBuffer(bytes: content)), trace: context.trace)
-        let reply = context.conditional(whole)
+        let reply = context.conditionalByTag(whole)
         guard reply.head.status == 200, context.request.method == .get else { return reply }
         switch RangeReply.decide(request: context.request, stored: head, bodyLength: Int64(content.count), boundary: Multipart.boundary()) {
         case .part(let part, let range):
@@ -156,18 +157,21 @@ extension FileReads {
         guard let upstream = context.plan.upstream?.name, context.request.method == .get else { return nil }
         overlay.noteListing(at: upstream)
         guard overlay.covers(upstream: upstream) else { return nil }
+        var inner = context
+        inner.exchange.request = context.request.unvalidated
         // A coded body could not be changed.
-        context.exchange.request.fields[.acceptEncoding] = nil
-        var reply = await ownWrites.reads.readServerState(&context)
+        inner.exchange.request.fields[.acceptEncoding] = nil
+        var reply = await ownWrites.reads.readServerState(&inner)
+        context.trace = inner.trace
         guard context.trace.verdict != .failed, reply.head.status == 200, !reply.head.fields.contains(.contentEncoding),
             let bytes = await ownWrites.bytes(of: &reply), let list = ObjectListing(context.request, body: Array(bytes.readableBytesView))
-        else { return marked(reply, for: context) }
+        else { return context.conditional(marked(reply, for: context)) }
         let fold = overlay.fold(
             upstream: upstream, principal: context.identity.principal, deliveredSince: context.trace.includes ?? .first)
         let folded = list.folded(with: fold, etag: \.tag)
         if !folded.isClear { reply = reply.dirty }
-        guard let body = folded.body else { return reply }
-        for name in [HTTPField.Name.eTag, .contentLength, .age] { reply.head.fields[name] = nil }
+        guard let body = folded.body else { return context.conditional(reply) }
+        reply.head.fields = reply.head.fields.ofComputedBody
         if fold.writes.contains(where: { !$0.isDelivered }) {
             (reply.head.fields[.rockpoolState], reply.head.fields[.cacheControl]) = ("pending", "no-store")
         }

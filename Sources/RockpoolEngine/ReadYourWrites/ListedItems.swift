@@ -33,7 +33,6 @@ struct ListedItems: Sendable {
         // A list has the type of its items.
         let type = stored.head.fields[.contentType] ?? "application/json"
         var head = ResponseHead(status: 200, fields: [.contentType: type, .rockpoolListed: "1"])
-        head.fields[.date] = stored.head.fields[.date]
         head.fields[.age] = String(max(0, freshness.age.seconds))
         if stored.isDirty { head.fields[.rockpoolDirty] = "1" }
         var trace = trace

@@ -260,7 +260,7 @@ final class OwnWriteEffects: Sendable {
             guard hasChanged else { return }
         }
         var response = list.response
-        response.head.fields = response.head.fields.ofComputedBody
+        response.head.fields = response.head.fields.ofComputedCopy
         response.head.fields.countItems(growth)
         response.ownWrite = OwnWriteMark(at: cache.ticks.next(), isIncluded: isIncluded)
         response.isInvalidated = true
@@ -307,7 +307,7 @@ final class OwnWriteEffects: Sendable {
         _ bytes: [UInt8], from source: Source, at url: String, after write: AnsweredWrite, over copy: CacheEntry?, by writer: Writer
     ) async throws {
         guard let request = try? RequestHead(url: url) else { return }
-        var fields = (copy?.response.head.fields ?? [:]).ofComputedBody
+        var fields = (copy?.response.head.fields ?? [:]).ofComputedCopy
         switch source {
         case .answer:
             fields[.contentType] = write.answer.fields[.contentType]
@@ -326,7 +326,6 @@ final class OwnWriteEffects: Sendable {
         // A new version is named by the answer to the write (RFC 9110 §9.3.4); its fields may describe another body.
         fields[.eTag] = write.answer.fields[.eTag]
         fields[.lastModified] = write.answer.fields[.lastModified]
-        fields[.date] = HTTPDate.format(now())
         var response = StoredResponse(
             head: ImpliedVary.varying(ResponseHead(status: 200, fields: fields), by: writer.selecting.map(\.name)),
             requestFields: copy?.response.requestFields ?? writer.selecting,

@@ -335,15 +335,14 @@ extension ReadYourWrites {
     ) -> Reply {
         var head = base.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
         let etag = base?.representationTag
-        let ofOtherBody = [HTTPField.Name.lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .age]
-        for name in ofOtherBody + HTTPField.Name.digests { head.fields[name] = nil }
+        head.fields = head.fields.ofComputedBody
         head.fields[.contentType] = head.fields[.contentType] ?? type ?? "application/json"
         head.fields.countItems(representation.growth)
         head.fields[.eTag] = LocalETag(sequence: representation.last, base: etag).fieldValue
         if representation.openCount > 0 {
             head.fields[.rockpoolState] = "pending"
             head.fields[.rockpoolPending] = String(representation.openCount)
-            head.fields[.cacheControl] = "no-store"
+            (head.fields[.cacheControl], head.fields[.age]) = ("no-store", nil)
         }
         if representation.isDirty { head.fields[.rockpoolDirty] = "1" }
         return context.conditional(Reply(head: head, body: .bytes(representation.body), trace: context.trace))
@@ -380,6 +379,14 @@ extension RequestContext {
             reply.body = .none(length: reply.body.dropped())
         }
         return reply
+    }
+
+    /// Applies the client's conditions and method to a representation with a write that its upstream may not have. Of its dates none tells
+    /// whether the client has seen the write: they have whole seconds, of two clocks.
+    func conditionalByTag(_ reply: Reply) -> Reply {
+        var context = self
+        context.exchange.request.fields[.ifModifiedSince] = nil
+        return context.conditional(reply)
     }
 }
 

@@ -42,8 +42,7 @@ struct PassedRead: Sendable {
         guard let request, !context.isBehind, !context.namesUnmapped, context.bodyDigest == nil else { return nil }
         (self.request, received, plan, identity) = (request, context.request, context.plan, context.identity)
         self.use = use
-        guard use == nil else { return }
-        for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince] { self.request.head.fields[name] = nil }
+        if use == nil { self.request.head = request.head.unvalidated }
     }
 
     /// The names of fields by which the configuration tells identities apart, where they are no part of what a credential is known by.

@@ -154,8 +154,15 @@ struct RequestContext: Sendable {
 extension RequestHead {
     /// The head without the fields that make the response depend on the client's own copy.
     var unconditional: RequestHead {
+        var head = unvalidated
+        for name in [HTTPField.Name.ifRange, .range] { head.fields[name] = nil }
+        return head
+    }
+
+    /// The head without the conditions that 304 answers.
+    var unvalidated: RequestHead {
         var head = self
-        for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince, .ifRange, .range] { head.fields[name] = nil }
+        for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince] { head.fields[name] = nil }
         return head
     }
 }
