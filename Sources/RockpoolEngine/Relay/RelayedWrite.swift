@@ -121,7 +121,7 @@ package final class RelayedWrite: Sendable {
         do {
             return try await writes.send(&write, body: whole, context: &context, upstream: rule.passed.upstream)
         } catch {
-            return writes.outboxFailed(error, body: whole, context: &context)
+            return await writes.outboxFailed(error, body: whole, context: &context)
         }
     }
 }

@@ -79,7 +79,7 @@ extension WritePipeline {
             }
             return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
         } catch {
-            return outboxFailed(error, body: body, context: &context)
+            return await outboxFailed(error, body: body, context: &context)
         }
     }
 
@@ -291,8 +291,10 @@ extension WritePipeline {
         return blocker.flatMap { [.dead, .conflicted].contains($0.state) ? $0.state : nil }
     }
 
-    func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
+    /// The refusal of a write that was not kept: no power failure brings back the record of its live attempt, which has ended.
+    func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) async -> Reply {
         body.discard()
+        await data.deleteEndedLiveWrites()
         if error is MergedSince {
             return refuse(
                 Problem(

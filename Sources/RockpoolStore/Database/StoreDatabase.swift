@@ -370,9 +370,8 @@ extension BodySeal {
 
     /// Returns encoded fields with their secrets as they were.
     fileprivate func opened(fields bytes: [UInt8]) -> [UInt8] {
-        guard bytes.firstRange(of: Array(SecretForm.once.mark.utf8)) != nil, let fields = FieldCodec.decode(Data(bytes)) else {
-            return bytes
-        }
+        // Of thousands of rows hardly one has it.
+        guard bytes.contains(UInt8(ascii: "~")), let fields = FieldCodec.decode(Data(bytes)) else { return bytes }
         return Array(FieldCodec.encode(HTTPFields(fields.map { HTTPField(name: $0.name, lenientValue: opened($0.valueBytes, .once)) })))
     }
 }

@@ -73,8 +73,8 @@ extension DataStore {
         }
     }
 
-    /// Deletes what is left of ended live writes. Rows that cannot be deleted now are deleted with a later commit, or at the next start.
-    func deleteEndedLiveWrites() async {
+    /// Deletes what is left of ended live writes, so that it survives no power failure. Rows that cannot be deleted now are deleted with a later commit, or at the next start.
+    package func deleteEndedLiveWrites() async {
         await liveFile.clearEnded()
         let ended = liveWrites.takeDue()
         guard !ended.isEmpty else { return }
