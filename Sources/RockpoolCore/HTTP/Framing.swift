@@ -139,8 +139,12 @@ package enum Trailers {
     /// any other request: `TE` concerns one connection only (RFC 9110 §10.1.4).
     package static func accepted(_ fields: HTTPFields) -> String? {
         guard fields[.contentType]?.lowercased().hasPrefix("application/grpc") == true else { return nil }
-        let options = fields[values: .te].flatMap { FieldList.members(of: $0) }
-        return options.contains { $0.lowercased() == "trailers" } ? "trailers" : nil
+        return areAccepted(by: fields) ? "trailers" : nil
+    }
+
+    /// True for a request whose client takes trailers (RFC 9110 §10.1.4).
+    package static func areAccepted(by fields: HTTPFields) -> Bool {
+        fields.contains(.te) && fields[values: .te].contains { FieldList.members(of: $0).contains { $0.lowercased() == "trailers" } }
     }
 
     /// Trailers without the fields that must precede the body: framing, routing, conditions, caching, authentication

@@ -111,7 +111,7 @@ extension ReadPipeline {
             reply.body = broken
             return reply
         }
-        reply.body = BodyPipe(whole: bytes)
+        reply.body = BodyPipe(whole: bytes, trailers: reply.body.trailers)
         let content = bytes.decoded(of: reply.head, upTo: Int(Self.examinedLimit.bytes)) ?? bytes
         if GraphQLResponse.error(in: Array(content.readableBytesView)) != nil { context.plan.store = .never }
         return reply

@@ -87,7 +87,7 @@ extension WritePipeline {
             answer.body = BodyPipe(bytes, then: BodyPipe(broken: error))
             return (answer, nil, true)
         }
-        answer.body = BodyPipe(whole: bytes)
+        answer.body = BodyPipe(whole: bytes, trailers: source.trailers)
         return (answer, Array(bytes.readableBytesView), false)
     }
 

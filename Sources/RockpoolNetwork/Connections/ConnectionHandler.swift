@@ -340,7 +340,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         let received = exchange
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
-            keepsAlive: keepsAlive, backlog: backlog, sent: SentBytes(in: wire == .stream ? nil : account?.memory))
+            keepsAlive: keepsAlive, acceptsTrailers: incoming.acceptsTrailers, backlog: backlog,
+            sent: SentBytes(in: wire == .stream ? nil : account?.memory))
         let engine = service.engine
         let (plain, unanswered) = (arriving, unlogged)
         unlogged = .nothing

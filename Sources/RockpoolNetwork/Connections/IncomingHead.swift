@@ -46,6 +46,8 @@ struct IncomingHead: Sendable {
 
     var expectsContinue: Bool { !isOldClient && fields[.expect]?.lowercased() == "100-continue" }
 
+    var acceptsTrailers: Bool { Trailers.areAccepted(by: fields) }
+
     var wantsWebSocket: Bool {
         !isOldClient && method == .get && framing == .none && options.contains("upgrade")
             && fields.listedTokens(.upgrade) == ["websocket"]

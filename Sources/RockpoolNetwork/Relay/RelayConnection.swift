@@ -157,6 +157,9 @@ struct RelayBody {
         }
     }
 
+    /// The lines after the data, each with its line end.
+    var trailers: [[UInt8]] { if case .chunked(let reader) = framing { reader.trailers } else { [] } }
+
     /// Takes the bytes of the body from the front of `bytes`, and returns the data in them. What follows the body stays.
     ///
     /// Throws `Refusal` for an invalid chunked coding.

@@ -442,7 +442,7 @@ final class RelayedExchange {
         }
         guard body.isEnded else { return }
         measure()
-        pipe.finish()
+        pipe.finish(heads.trailers(after: body.trailers))
         finish()
         connection.release(keeps: !closes && bytes.readableBytes == 0)
     }

@@ -22,6 +22,8 @@ struct ReplyWriter: Sendable {
     /// True for HTTP/1.0, which has no chunked coding and no persistent connections by default.
     let isOldClient: Bool
     let keepsAlive: Bool
+    /// True if the client takes fields after the body.
+    var acceptsTrailers = false
     /// The unsent bytes of all streams of a stream's client; nil elsewhere.
     var backlog: StreamBacklog?
     var sent = SentBytes()
@@ -138,7 +140,7 @@ struct ReplyWriter: Sendable {
             }
             if isChunked {
                 var end = channel.allocator.buffer(string: "0\r\n")
-                HeadSerializer.writeTrailers(source.trailers, into: &end)
+                HeadSerializer.writeTrailers(acceptsTrailers ? source.trailers : [:], into: &end)
                 last = channel.writeAndFlush(end)
             }
             // Awaited for either framing, because a close that follows must not discard the last bytes.
@@ -184,7 +186,8 @@ extension ReplyWriter {
             try await sendPieces(of: FileBody(path: path, offset: offset, length: length, lease: lease))
         case .stream(let source, _):
             try await sendParts(of: source)
-            if !source.trailers.isEmpty { trailers = HTTPHeaders(source.trailers.map { ($0.name.canonicalName, $0.value) }) }
+            let fields = acceptsTrailers ? source.trailers : [:]
+            if !fields.isEmpty { trailers = HTTPHeaders(fields.map { ($0.name.canonicalName, $0.value) }) }
         }
         try await channel.writeAndFlush(HTTPServerResponsePart.end(trailers))
     }

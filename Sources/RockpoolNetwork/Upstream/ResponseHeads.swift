@@ -29,7 +29,7 @@ struct ResponseHeads {
     /// The number of steps that the handshake with a parent proxy may still take.
     private var handshakeSteps: Int
     /// Fields after the body, if the request accepts them.
-    private(set) var trailers = HTTPFields()
+    private var trailers = HTTPFields()
     /// Bytes of the lines after the final head.
     private var trailerBytes: Int64 = 0
 
@@ -83,8 +83,15 @@ struct ResponseHeads {
         return .final(head, length: length, isChunked: framing == .chunked)
     }
 
+    /// Returns the fields after the body that a client may get.
+    /// - Parameter lines: Those of a chunked body, which are not passed to `receive`.
+    mutating func trailers(after lines: [[UInt8]]) -> HTTPFields {
+        for line in lines { takeTrailer(line) }
+        return trailers.isEmpty ? trailers : Trailers.forwardable(trailers)
+    }
+
     /// Keeps one line after the body if it is a field; anything else is ignored.
-    mutating func takeTrailer(_ line: [UInt8]) {
+    private mutating func takeTrailer(_ line: [UInt8]) {
         guard line.suffix(2) == [0x0D, 0x0A], line.count > 2, let field = try? ResponseGate.field(ofLine: line.dropLast(2)) else { return }
         trailers.append(field)
     }

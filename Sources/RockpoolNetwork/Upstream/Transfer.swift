@@ -210,19 +210,12 @@ final class Transfer: @unchecked Sendable {
     /// Reports the end to the sender: before the head as a failure, after it by ending the body.
     func conclude(_ code: CURLcode) {
         if code == CURLE_OK, fault == nil, isAnswered, chunks?.isEnded ?? true {
-            body.finish(trailers)
+            body.finish(heads.trailers(after: chunks?.trailers ?? []))
             upload.abandon()
             measure()
         } else {
             fail(with: fault ?? CurlFailure.of(code, transfer: evidence))
         }
-    }
-
-    /// The fields after the body, if the client accepts them.
-    private var trailers: HTTPFields {
-        guard request.head.fields.contains(.te) else { return [:] }
-        for line in chunks?.trailers ?? [] { heads.takeTrailer(line) }
-        return Trailers.forwardable(heads.trailers)
     }
 
     /// Records that the network was switched off during the transfer.

@@ -1,5 +1,6 @@
 // HTTP/2 streams at the byte level: errors required by RFC 9113, errors that a connection survives, and the end of a connection.
 import HTTPTypes
+import NIOCore
 import RockpoolCore
 import RockpoolEngine
 import RockpoolTesting
@@ -86,6 +87,20 @@ struct StreamTests {
             #expect(frame.flags & 1 == 1, "END_STREAM")
             return
         }
+    }
+
+    @Test(arguments: [true, false], ["no-store", "max-age=60"])
+    func trailersEndTheStreamOfWhoTakesThem(isTaken: Bool, caching: String) async throws {
+        let head = ResponseHead(status: 200, fields: [.cacheControl: caching])
+        let name = try #require(HTTPField.Name("X-Sum"))
+        let pool = try await Pool.intercepting(rule: { _ in
+            .live(head, BodyPipe(whole: ByteBuffer(string: "pearl"), trailers: [name: "42"]), length: nil)
+        })
+        let client = try await connect(pool)
+        try await client.send(RawFrame.head(1, Self.good + (isTaken ? [("te", "trailers")] : [])))
+        var frames = [try await client.frame(.headers)]
+        while let last = frames.last, last.flags & 1 == 0 { frames.append(try await client.frame(.headers, .data)) }
+        #expect(frames.filter { $0.kind == .headers }.count == (isTaken ? 2 : 1))
     }
 
     /// Some clients end a request without a body by an empty DATA frame or by trailers.

@@ -147,13 +147,15 @@ struct CurlOriginTests {
         #expect(try await text(reply) == "y")
     }
 
-    @Test func aChunkedAnswerIsDecodedAndItsTrailersDropped() async throws {
+    /// Whether the client takes them is asked where they are sent.
+    @Test func aChunkedAnswerIsDecodedAndItsTrailersKept() async throws {
         let server = try await server(Heads()) { _ in
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\npea\r\n2;x=1\r\nrl\r\n0\r\nX-Trailer: 1\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\npea\r\n2;x=1\r\nrl\r\n0\r\nX-Trailer: 1\r\nSet-Cookie: a\r\n\r\n"
         }
         let reply = try await curl.send(OutboundRequest(head: head(server)))
         #expect(reply.length == nil)
         #expect(try await text(reply) == "pearl")
+        #expect(reply.body.trailers.map(\.name.rawName) == ["X-Trailer"])
     }
 
     @Test func anAnswerThatEndsWithItsConnectionIsWhole() async throws {

@@ -208,7 +208,7 @@ extension CredentialRenewal {
                     return answer
                 }
             }
-            answer.body = BodyPipe(whole: bytes)
+            answer.body = BodyPipe(whole: bytes, trailers: answer.body.trailers)
             let content = bytes.decoded(of: answer.head, upTo: RefreshRecipe.answerLimit) ?? bytes
             if let tokens = recipe.tokens(in: answer.head, body: Array(content.readableBytesView)) {
                 await learn(tokens, givenTo: context.request, upstream: upstream)

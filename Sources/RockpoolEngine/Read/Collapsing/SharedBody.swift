@@ -1,5 +1,6 @@
 // A response body that is stored while one or more clients read it (docs/caching.md#coalesced-fetches; RFC 9111 §3.3).
 import DequeModule
+import HTTPTypes
 import Logging
 import NIOCore
 import RockpoolCore
@@ -44,6 +45,8 @@ final class SharedBody: Sendable {
     private static let windowLimit = Int.mib(1)
 
     private let source: BodyPipe
+    /// True if no byte of the body was there before.
+    private let isOfWhole: Bool
     /// Length of the whole body; nil if not announced.
     private let length: Int64?
     private let writer: CacheWriter
@@ -54,6 +57,7 @@ final class SharedBody: Sendable {
     /// - Parameter prefix: Number of bytes that the writer already contains; they are read before the received ones.
     init(_ source: BodyPipe, length: Int64?, prefix: Int64 = 0, writer: CacheWriter, storing: Storing, logger: Logger) {
         self.source = source
+        isOfWhole = prefix == 0
         self.length = length
         self.writer = writer
         self.storing = storing
@@ -116,6 +120,9 @@ final class SharedBody: Sendable {
             body.leave(reader: number)
             rest.withLock(\.self)?.abandon()
         }
+
+        /// Those of a transfer of the whole: those of another one are of a part.
+        var trailers: HTTPFields { body.isOfWhole && rest.withLock({ $0 == nil }) ? body.source.trailers : [:] }
 
         deinit { body.leave(reader: number) }
     }
