@@ -86,10 +86,11 @@ private enum PartialPutRows {
 }
 
 @Suite struct PartialPutEvidenceTests {
-    @Test(arguments: [
-        (#"{"id":"1","title":"b","done":true}"#, ["done"], []), (#"{"id":"1","title":"b"}"#, [], ["done"]),
-        (#"{"id":"1","title":"b","done":null}"#, [], ["done"]), (#"{"id":"1","title":"b","done":false}"#, [], ["done"]),
-    ] as [(String, Set<String>, Set<String>)])
+    @Test(
+        arguments: [
+            (#"{"id":"1","title":"b","done":true}"#, ["done"], []), (#"{"id":"1","title":"b"}"#, [], ["done"]),
+            (#"{"id":"1","title":"b","done":null}"#, [], ["done"]), (#"{"id":"1","title":"b","done":false}"#, [], ["done"]),
+        ] as [(String, Set<String>, Set<String>)])
     func aMemberWithItsOldValueWasKept(body: String, kept: Set<String>, gone: Set<String>) throws {
         let shown = try #require(try PartialPutRows.put(#"{"title":"b"}"#)?.shown(by: JSONValue.parse(Array(body.utf8))))
         #expect(shown.kept == kept && shown.gone == gone)
