@@ -17,31 +17,31 @@ struct EntryUpdates: Sendable {
 
     // MARK: 304
 
-    /// Returns the entry selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
+    /// Returns the copy selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
     func freshened(
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
-    ) async -> CacheEntry? {
-        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding) else { return nil }
-        if isSelected(entry, by: context, forwarding) { await replace(with: entry, for: context) }
-        return entry
+    ) async -> ValidatedCopy? {
+        guard let copy = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding) else { return nil }
+        if isSelected(copy.entry, by: context, forwarding) { await replace(with: copy.entry, for: context) }
+        return copy
     }
 
     /// The same without the disk, whose row follows later: callable on an event loop. Nil also if that is not possible.
     func freshenedInMemory(
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
-    ) -> CacheEntry? {
-        guard let entry = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding),
+    ) -> ValidatedCopy? {
+        guard let copy = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding), case let entry = copy.entry,
             entry.id == forwarding.entry?.id, isSelected(entry, by: context, forwarding), mayUpdate(entry, for: context),
             Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
             cache.freshenInMemory(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
         else { return nil }
-        return entry
+        return copy
     }
 
-    /// The entry selected by a 304, as it is from now on.
+    /// The copy selected by a 304, as its client gets it.
     private func validated(
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
-    ) -> CacheEntry? {
+    ) -> ValidatedCopy? {
         let responses = forwarding.found.map(\.response)
         guard let asked = forwarding.selected,
             let selected = Revalidation.selected(among: responses, asked: asked, notModified: notModified)
@@ -52,7 +52,7 @@ struct EntryUpdates: Sendable {
         entry.response = Revalidation.freshened(
             entry.response, by: notModified, request: request, sent: sentAt, responseTime: now())
         entry.response.adopt(context.plan.route?.ttl)
-        return entry
+        return ValidatedCopy(entry: entry, forRequester: HTTPFields(notModified.fields.filter { $0.name == .setCookie }))
     }
 
     /// True if the stored response was selected by the values that the request has. The fields of a 304 that names another one are those of its

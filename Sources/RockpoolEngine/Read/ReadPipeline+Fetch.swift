@@ -23,7 +23,8 @@ extension ReadPipeline {
             return .reply(context.unanswered(.cancelled, offlineMiss: false))
         }
         switch report.outcome {
-        case .validated(let entry, _, _):
+        case .validated(let copy, _):
+            let entry = copy.entry
             // An entry that must be validated for each request cannot be shared. The key is recorded, so that later requests do not wait in
             // vain.
             switch lookup.reuse(of: [entry.response], for: context.request, rules: forwarding.rules, now: now()) {

@@ -212,12 +212,10 @@ package final class ReadPipeline: Sendable {
             let status = received.head.status
             if status == 304, forwarding.selected != nil, !forwarding.completes {
                 try? await received.body.drain()
-                if let entry = await updates.freshened(by: received.head, sentAt: sentAt, for: context, forwarding: forwarding) {
+                if let copy = await updates.freshened(by: received.head, sentAt: sentAt, for: context, forwarding: forwarding) {
                     presigned.keep(received.head, sentAt: sentAt, for: context)
                     end()
-                    // `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
-                    let own = HTTPFields(received.head.fields.filter { $0.name == .setCookie })
-                    return .validated(entry, forRequester: own, by: received.request)
+                    return .validated(copy, by: received.request)
                 }
                 // The 304 matches no stored entry, so the whole is requested.
                 return await fetchOrRevalidate(for: &context, by: forwarding.anew, leading: key)
@@ -301,19 +299,19 @@ package final class ReadPipeline: Sendable {
     /// Returns the reply to the client that has caused the fetch.
     func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
         switch outcome {
-        case .validated(let entry, let own, let request):
+        case .validated(let copy, let request):
             context.trace.verdict = .revalidated
             let status = CacheStatus(hit: false, fwd: forwarding.reason, fwdStatus: 304)
-            let freshness = Freshness.of(entry.response, now: now())
-            var served = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status)
-            if served == nil, let same = await lookup.entries(for: context).first(where: { $0.response.isSame(as: entry.response) }) {
-                // Another request has stored the same representation anew.
-                served = await storedReplies.serve(same, freshness: freshness, for: &context, status: status)
+            let freshness = Freshness.of(copy.entry.response, now: now())
+            var served = await storedReplies.serve(copy.entry, freshness: freshness, for: &context, status: status)
+            // Another request may have stored the same representation anew.
+            if served == nil, let same = copy.withBody(ofAny: await lookup.entries(for: context)) {
+                served = await storedReplies.serve(same.entry, freshness: freshness, for: &context, status: status)
             }
             // If the stored body is gone, the whole is fetched.
             var reply = if let served { served } else { await fetchAlone(for: &context, by: forwarding.anew) }
             if served != nil { reply.passed = PassedRead(request, in: context, to: nil) }
-            for field in own { reply.head.fields.append(field) }
+            copy.complete(&reply.head)
             return reply
         case .answered(let fetched):
             if let stale = await storedReplies.standIn(for: fetched, to: &context, forwarding: forwarding) { return stale }
@@ -328,14 +326,5 @@ package final class ReadPipeline: Sendable {
             return reply
         case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
         }
-    }
-}
-
-extension StoredResponse {
-    /// True if a validator says that both are the same whole representation of the same variant (RFC 9110 §8.8).
-    fileprivate func isSame(as other: StoredResponse) -> Bool {
-        guard part == nil, !isHeadOnly, head.status == other.head.status, requestFields == other.requestFields else { return false }
-        if let tag = head.fields[.eTag] { return tag == other.head.fields[.eTag] }
-        return head.fields[.lastModified].map { $0 == other.head.fields[.lastModified] && other.head.fields[.eTag] == nil } ?? false
     }
 }

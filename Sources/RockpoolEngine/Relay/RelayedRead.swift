@@ -106,13 +106,14 @@ package final class RelayedRead: FetchLead {
     /// - Parameter notModified: with end-to-end fields only.
     package func answer(to notModified: ResponseHead) -> Reply? {
         guard let stored,
-            let entry = reads.updates.freshenedInMemory(by: notModified, sentAt: beganAt, for: context, forwarding: stored.forwarding)
+            let copy = reads.updates.freshenedInMemory(by: notModified, sentAt: beganAt, for: context, forwarding: stored.forwarding)
         else { return nil }
+        let entry = copy.entry
         reads.updates.cache.use(entry)
         let (now, trace) = (reads.now(), stored.trace(of: entry, for: context))
         var reply = Reply(
             head: entry.dated(entry.response.head, by: Freshness.of(entry.response, now: now)), body: .bytes(stored.body), trace: trace)
-        for field in notModified.fields where field.name == .setCookie { reply.head.fields.append(field) }
+        copy.complete(&reply.head)
         let isItem = context.plan.showsItem && MediaType.isJSON(reply.head.fields)
         note(reply.head, content: isItem ? stored.body : nil, includes: trace.includes)
         finalFields.add(to: &reply, trace: trace, gateway: context.exchange.gateway, hidesTags: context.plan.upstream?.tags == .hide)

@@ -380,6 +380,30 @@ struct ReadTests {
         #expect(pool.origin.sent.map { $0.head.fields[.maxForwards] } == sent)
     }
 
+    /// Many clients validate one copy at the same time. What one of them stores meanwhile, by a 304 or anew, is not in the replies to others.
+    @Test(arguments: [200, 304]) func aValidationHasNoFieldsOfAnother(status: Int) async throws {
+        let viewer = try #require(HTTPField.Name("X-Viewer"))
+        let fields: HTTPFields = [.cacheControl: "public, no-cache", .eTag: "\"v1\""]
+        func answer(_ status: Int, to client: String) -> ScriptedAnswer {
+            var fields = fields
+            fields[viewer] = client
+            return .status(status, fields, status == 200 ? "pearl" : "")
+        }
+        let (pool, gate) = (try ScriptedEngine(), Gate())
+        pool.origin.next(answer(200, to: "one"))
+        await pool.ask(.get, "/a", [.authorization: "one"])
+        pool.origin.next(.held(gate, .status(304, fields)))
+        async let validated = pool.ask(.get, "/a", [.authorization: "two"])
+        try await eventually("the copy is being validated") { pool.origin.sent.count == 2 }
+        pool.origin.next(answer(status, to: "three"))
+        let other = await pool.ask(.get, "/a", [.authorization: "three"])
+        #expect(other["X-Viewer"] == "three" && other.body == "pearl")
+        gate.open()
+        let reply = await validated
+        #expect(reply["X-Viewer"] == "one" && reply.body == "pearl" && reply.cacheStatus?.contains("fwd-status=304") == true)
+        #expect(pool.origin.sent.count == 3)
+    }
+
     @Test func aProvedCredentialIsTold() async throws {
         let pool = try ScriptedEngine()
         let told = Told(pool.engine.events)

@@ -50,10 +50,39 @@ struct Forwarding: Sendable {
 /// The outcome of a request to the upstream.
 enum FetchOutcome: Sendable {
     case answered(FetchedResponse)
-    /// A 304 validated the entry, and its head is updated. `forRequester` holds the 304's fields for the requesting client alone; `by` is the
-    /// request as it was sent, as in `FetchedResponse.request`.
-    case validated(CacheEntry, forRequester: HTTPFields, by: OutboundRequest?)
+    /// A 304 validated the copy. `by` is the request as it was sent, as in `FetchedResponse.request`.
+    case validated(ValidatedCopy, by: OutboundRequest?)
     case failed(TransferFailure)
+}
+
+/// A stored response that a 304 has validated: as its own exchange has found it, with the fields of its own 304. Other exchanges validate the
+/// same copy at the same time, and what is stored by then may have the fields of their 304s.
+struct ValidatedCopy: Sendable {
+    let entry: CacheEntry
+    /// `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
+    let forRequester: HTTPFields
+
+    /// The same copy with the body of an entry that another exchange has stored in its place; nil if none of `entries` has this body.
+    func withBody(ofAny entries: [CacheEntry]) -> ValidatedCopy? {
+        guard var same = entries.first(where: { $0.response.isSame(as: entry.response) }) else { return nil }
+        same.response = entry.response
+        return ValidatedCopy(entry: same, forRequester: forRequester)
+    }
+
+    /// Adds the fields that are not stored to a head made from the entry.
+    func complete(_ head: inout ResponseHead) { for field in forRequester { head.fields.append(field) } }
+}
+
+extension StoredResponse {
+    /// True if a validator says that both are the same whole representation of the same variant (RFC 9110 §8.8), and their bodies have the same
+    /// form.
+    fileprivate func isSame(as other: StoredResponse) -> Bool {
+        guard part == nil, !isHeadOnly, head.status == other.head.status, requestFields == other.requestFields,
+            bodyLength == other.bodyLength, head.fields[.contentEncoding] == other.head.fields[.contentEncoding]
+        else { return false }
+        if let tag = head.fields[.eTag] { return tag == other.head.fields[.eTag] }
+        return head.fields[.lastModified].map { $0 == other.head.fields[.lastModified] && other.head.fields[.eTag] == nil } ?? false
+    }
 }
 
 /// A response for the requesting client, possibly shared with others.
