@@ -39,14 +39,23 @@ package enum ImpliedVary {
         isPrivate: @autoclosure () -> Bool
     ) -> ResponseHead {
         guard let named = Vary.names(in: head.fields) else { return head }
+        let added = added(to: named, of: head, for: request, selectsType: selectsType, isPrivate: isPrivate())
+        let repeating = repeating ?? head.fields
+        var search = repeating.isEmpty ? nil : EchoSearch(for: request)
+        search?.read(repeating)
+        return varying(head, by: added + (search?.found ?? []))
+    }
+
+    /// The names that are added to these ones in any case, whatever the head repeats.
+    static func added(
+        to named: [HTTPField.Name], of head: ResponseHead, for request: RequestHead, selectsType: Bool = false,
+        isPrivate: @autoclosure () -> Bool
+    ) -> [HTTPField.Name] {
         let suspected = candidates.filter {
             !named.contains($0)
                 && ($0 == .accept && selectsType || isSuspected($0, in: head, to: request, isPrivate: isPrivate()))
         }
-        let repeating = repeating ?? head.fields
-        var search = repeating.isEmpty ? nil : EchoSearch(for: request)
-        search?.read(repeating)
-        return varying(head, by: suspected + request.fields.selectingNames + (search?.found ?? []))
+        return suspected + request.fields.selectingNames.filter { !named.contains($0) }
     }
 
     /// `head` with a Vary that also has these names.

@@ -114,18 +114,29 @@ package struct Validity: Hashable, Sendable {
 
     init(_ head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp) {
         (directives, isTargeted) = CacheControl.governing(in: head.fields)
-        let date = head.fields.single(.date).flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime
-        self.date = date
+        (date, initialAge) = Self.times(of: head, requestTime: requestTime, responseTime: responseTime)
         expires = Self.expires(in: head.fields, now: responseTime)
         lastModified = head.fields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
         hasEntityTag = head.fields.contains(.eTag)
         varyNames = Vary.names(in: head.fields)
         part = PartialResponse.part(of: head)
+    }
 
+    /// - Parameter former: Parsed from the same fields, but for `Date` and `Age`.
+    init(_ former: Validity, _ head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp) {
+        (directives, isTargeted, expires, lastModified) = (former.directives, former.isTargeted, former.expires, former.lastModified)
+        (hasEntityTag, varyNames, part) = (former.hasEntityTag, former.varyNames, former.part)
+        (date, initialAge) = Self.times(of: head, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    private static func times(
+        of head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp
+    ) -> (date: Timestamp, initialAge: TimeSpan) {
+        let date = head.fields.single(.date).flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime
         // Dates have whole seconds, so the apparent age has too: a response dated in the current second has age 0.
         let apparentAge = TimeSpan.seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds)))
         let responseDelay = max(.zero, responseTime - requestTime)
-        initialAge = max(apparentAge, Self.age(in: head.fields) + responseDelay)
+        return (date, max(apparentAge, age(in: head.fields) + responseDelay))
     }
 
     /// True if the response has a validator, so that it can be revalidated instead of fetched again.

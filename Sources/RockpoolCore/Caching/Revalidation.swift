@@ -43,10 +43,20 @@ package enum Revalidation {
 
     /// `stored` updated by a 304 (§3.2): its fields replace the stored ones, except fields that describe the stored bytes, belong to the
     /// connection, or are excluded from storing (`Set-Cookie`, and those that the directives in force name by `no-cache="…"` or `private="…"`).
-    /// - Parameter request: The validating request; its fields are stored if the 304 changes the list of fields the response varies by.
+    /// - Parameters:
+    ///   - request: The validating request; its fields are stored if the 304 changes the list of fields the response varies by.
+    ///   - veiling: Gives fields in the form in which they are stored.
     package static func freshened(
-        _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil, sent: Moment, responseTime: Timestamp
+        _ stored: StoredResponse, by notModified: ResponseHead, request: RequestHead? = nil,
+        veiling: (HTTPFields) -> HTTPFields = { $0 }, sent: Moment, responseTime: Timestamp
     ) -> StoredResponse {
+        if isRepeated(stored, by: notModified, to: request) {
+            let dates = notModified.fields[values: .date]
+            return StoredResponse(
+                stored, dated: dates.isEmpty ? [HTTPDate.format(responseTime)] : dates, sent: sent, responseTime: responseTime)
+        }
+        var request = request
+        if let clients = request?.fields { request?.fields = veiling(clients) }
         var fields = stored.head.fields
         var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
         // Without directives of its own it leaves the stored ones in force, and what they keep from the copy.
@@ -88,6 +98,18 @@ package enum Revalidation {
             freshened.lifetimeRule = stored.lifetimeRule
         }
         return freshened
+    }
+
+    /// True if a 304 changes nothing but times, as most do: each of its fields is stored with this value, and its request gives no reason to
+    /// vary by another field.
+    private static func isRepeated(_ stored: StoredResponse, by notModified: ResponseHead, to request: RequestHead?) -> Bool {
+        let (head, fields, directives) = (stored.head, notModified.fields, stored.validity.directives)
+        guard !head.fields.contains(.age), let named = stored.validity.varyNames, directives.noCache.names.isEmpty,
+            directives.isPrivate.names.isEmpty,
+            fields.allSatisfy({ $0.name == .date || head.fields[values: $0.name] == fields[values: $0.name] })
+        else { return false }
+        guard let request else { return true }
+        return ImpliedVary.added(to: named, of: head, for: request, isPrivate: directives.isPrivate == .all).isEmpty
     }
 
     /// Fields that describe the stored bytes; a message without those bytes cannot change them. Servers set a type of their own on messages

@@ -56,6 +56,17 @@ package struct StoredResponse: Hashable, Sendable {
         keptRule = requestFields[.rockpoolLifetime].flatMap(LifetimeRule.init)
     }
 
+    /// The response after a 304 that has repeated its fields, but for `Date`: what was parsed of the others stays.
+    init(_ former: StoredResponse, dated dates: [String], sent: Moment, responseTime: Timestamp) {
+        var head = former.head
+        head.fields[values: .date] = dates
+        self.head = head
+        (requestFields, keptRule) = (former.requestFields, former.keptRule)
+        (requestTime, asked, self.responseTime) = (sent.at, sent.tick, responseTime)
+        (bodyLength, category, assignedTTL) = (former.bodyLength, former.category, former.assignedTTL)
+        validity = Validity(former.validity, head, requestTime: sent.at, responseTime: responseTime)
+    }
+
     /// Replaces the fields by which it was selected. What is kept beside them stays.
     package mutating func select(_ fields: HTTPFields) {
         var fields = fields

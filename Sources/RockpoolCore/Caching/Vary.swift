@@ -36,6 +36,11 @@ package enum Vary {
             .map { "\($0.name.canonicalName): \($0.value)\n" }.joined()
     }
 
+    /// True if both have the same `variantKey`.
+    package static func isSameVariant(_ one: HTTPFields, _ other: HTTPFields) -> Bool {
+        one == other || variantKey(one) == variantKey(other)
+    }
+
     /// The names in `Vary`, each once; nil if no request can be known to match.
     static func names(in fields: HTTPFields) -> [HTTPField.Name]? {
         var names: [HTTPField.Name] = []

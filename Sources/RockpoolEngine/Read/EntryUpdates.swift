@@ -22,7 +22,7 @@ struct EntryUpdates: Sendable {
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) async -> ValidatedCopy? {
         guard let copy = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding) else { return nil }
-        if isSelected(copy.entry, by: context, forwarding) { await replace(with: copy.entry, for: context) }
+        if copy.isForOthers { await replace(with: copy.entry, for: context) }
         return copy
     }
 
@@ -31,7 +31,7 @@ struct EntryUpdates: Sendable {
         by notModified: ResponseHead, sentAt: Moment, for context: RequestContext, forwarding: Forwarding
     ) -> ValidatedCopy? {
         guard let copy = validated(by: notModified, sentAt: sentAt, for: context, forwarding: forwarding), case let entry = copy.entry,
-            entry.id == forwarding.entry?.id, isSelected(entry, by: context, forwarding), mayUpdate(entry, for: context),
+            entry.id == forwarding.entry?.id, copy.isForOthers, mayUpdate(entry, for: context),
             Revalidation.mayStay(entry.response, in: entry.key.partition, rule: context.plan.store),
             cache.freshenInMemory(entry, as: kept(entry), groups: CacheGroups.all(in: entry.response.head.fields))
         else { return nil }
@@ -46,21 +46,14 @@ struct EntryUpdates: Sendable {
         guard let asked = forwarding.selected,
             let selected = Revalidation.selected(among: responses, asked: asked, notModified: notModified)
         else { return nil }
-        var (entry, request) = (forwarding.found[selected], context.request)
+        var entry = forwarding.found[selected]
+        let isSelected = Vary.matches(stored: entry.response, request: lookup.selecting(for: context.request, among: responses))
         // The 304 may be the first that varies by a secret, which is stored by its name only.
-        request.fields = lookup.veiled(request.fields)
         entry.response = Revalidation.freshened(
-            entry.response, by: notModified, request: request, sent: sentAt, responseTime: now())
+            entry.response, by: notModified, request: context.request, veiling: lookup.veiled, sent: sentAt, responseTime: now())
         entry.response.adopt(context.plan.route?.ttl)
-        return ValidatedCopy(entry: entry, forRequester: HTTPFields(notModified.fields.filter { $0.name == .setCookie }))
-    }
-
-    /// True if the stored response was selected by the values that the request has. The fields of a 304 that names another one are those of its
-    /// own request, which are not for others.
-    private func isSelected(_ entry: CacheEntry, by context: RequestContext, _ forwarding: Forwarding) -> Bool {
-        guard let stored = forwarding.found.first(where: { $0.id == entry.id })?.response else { return false }
-        let request = lookup.selecting(for: context.request, among: forwarding.found.map(\.response))
-        return Vary.matches(stored: stored, request: request)
+        return ValidatedCopy(
+            entry: entry, isForOthers: isSelected, forRequester: HTTPFields(notModified.fields.filter { $0.name == .setCookie }))
     }
 
     /// A response as it is kept: that of nobody in particular is validated for each.

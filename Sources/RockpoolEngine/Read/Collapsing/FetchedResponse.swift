@@ -55,10 +55,13 @@ enum FetchOutcome: Sendable {
     case failed(TransferFailure)
 }
 
-/// A stored response that a 304 has validated: as its own exchange has found it, with the fields of its own 304. Other exchanges validate the
-/// same copy at the same time, and what is stored by then may have the fields of their 304s.
+/// A stored response that a 304 has validated: as its own exchange has found it, with the fields of its own 304. Other exchanges validate
+/// the same copy at the same time, and what is stored by then may have the fields of their 304s.
 struct ValidatedCopy: Sendable {
     let entry: CacheEntry
+    /// True if the stored response was selected by the values that the request has. The fields of a 304 that names another one are those of
+    /// its own request, which are not for others.
+    let isForOthers: Bool
     /// `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
     let forRequester: HTTPFields
 
@@ -66,7 +69,7 @@ struct ValidatedCopy: Sendable {
     func withBody(ofAny entries: [CacheEntry]) -> ValidatedCopy? {
         guard var same = entries.first(where: { $0.response.isSame(as: entry.response) }) else { return nil }
         same.response = entry.response
-        return ValidatedCopy(entry: same, forRequester: forRequester)
+        return ValidatedCopy(entry: same, isForOthers: isForOthers, forRequester: forRequester)
     }
 
     /// Adds the fields that are not stored to a head made from the entry.
@@ -74,8 +77,8 @@ struct ValidatedCopy: Sendable {
 }
 
 extension StoredResponse {
-    /// True if a validator says that both are the same whole representation of the same variant (RFC 9110 §8.8), and their bodies have the same
-    /// form.
+    /// True if a validator says that both are the same whole representation of the same variant (RFC 9110 §8.8), and their bodies have the
+    /// same form.
     fileprivate func isSame(as other: StoredResponse) -> Bool {
         guard part == nil, !isHeadOnly, head.status == other.head.status, requestFields == other.requestFields,
             bodyLength == other.bodyLength, head.fields[.contentEncoding] == other.head.fields[.contentEncoding]

@@ -154,7 +154,7 @@ final class MemoryTier: Sendable {
         return state.withLock { state in
             guard state.epochs[State.slot(key)] == epoch, var item = state.items[key],
                 let index = item.entries.firstIndex(where: { $0.id == entry.id }),
-                Vary.variantKey(item.entries[index].response.requestFields) == Vary.variantKey(response.requestFields)
+                Vary.isSameVariant(item.entries[index].response.requestFields, response.requestFields)
             else { return false }
             noteChange()
             state.removals += 1
