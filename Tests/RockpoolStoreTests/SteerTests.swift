@@ -35,15 +35,15 @@ import Testing
         return Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0.state) })
     }
 
-    /// Stores a create with its local id, two later operations of its lane, a child in another lane that references the id, a grandchild
-    /// that depends on the child, and one unrelated operation.
+    /// Stores a create with its local id, two later operations of the new item in its lane, a child in another lane that references the
+    /// id, a grandchild that depends on the child, and one unrelated operation.
     private func family(_ store: DataStore) async throws {
         for (id, lane) in [
             ("create", "notes /n/loc_1"), ("second", "notes /n/loc_1"), ("third", "notes /n/loc_1"), ("child", "notes /c/1"),
             ("grandchild", "notes /g/1"), ("apart", "notes /c/1"),
         ] { _ = try await store.append(write(id, lane: lane, clientKey: id == "create" ? "mine" : nil, principal: "me")) }
         try await sql(store, "UPDATE op SET local_id = 'loc_1' WHERE id = 'create'")
-        for (id, needs) in [("child", "create"), ("grandchild", "child")] {
+        for (id, needs) in [("second", "create"), ("third", "create"), ("child", "create"), ("grandchild", "child")] {
             try await sql(
                 store, "INSERT INTO op_dep SELECT a.seq, b.seq, 'id' FROM op AS a, op AS b WHERE a.id = ? AND b.id = ?", [id, needs])
         }

@@ -32,12 +32,15 @@ final class Footprint: Sendable {
     /// Bytes of log that are charged whether used or not.
     let logBudget: Int64
     private let path: String
+    /// The ledger of an empty directory, under the limit of the configuration.
+    private let configured: Ledger
     private let state: Mutex<State>
 
     init(limit: ByteCount, database: StoreDatabase, groupWeight: Int64) {
         path = database.path
         logBudget = Int64(database.checkpointFrames) * 3 / 2 * StoreDatabase.frameSize + groupWeight + groupWeight / 4
-        state = Mutex(State(ledger: Ledger(limit: limit.bytes), bound: DiskBound(limit: limit.bytes, reason: .configured)))
+        configured = Ledger(limit: limit.bytes)
+        state = Mutex(State(ledger: configured, bound: DiskBound(limit: limit.bytes, reason: .configured)))
     }
 
     /// Reserves space for data about to be written.
@@ -83,8 +86,9 @@ final class Footprint: Sendable {
         }
     }
 
-    /// The most bytes of one file that eviction leaves where it is: the low mark without what is taken in an empty directory.
-    var largestFile: Int64 { state.withLock { max(0, $0.ledger.lowMark - $0.parts.log - $0.parts.fixed - Self.emptyDatabase) } }
+    /// The most bytes of one file that eviction for the configured limit leaves where it is: the low mark without what is taken in an empty
+    /// directory. The limit of the disk has no part in it: whether the disk has room again is found out by storing.
+    var largestFile: Int64 { max(0, configured.lowMark - parts.log - parts.fixed - Self.emptyDatabase) }
 
     /// The tables and indexes of a database without rows.
     private static let emptyDatabase = Int64.kib(256)
