@@ -12,22 +12,44 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
-# The ports that this process has given out: one that is free for a moment is another origin's.
-GIVEN = set()
+
+class Ports:
+    """The ports of this process, in turn. Each process has a block of its own, below those of the Swift tests (`FreePort`) and of
+    clients: a port whose origin is away would be another's else. The first one of a block stays bound until its process ends."""
+
+    SIZE = 500
+
+    def __init__(self):
+        self.lock, self.mark, starts = threading.Lock(), None, list(range(10_000, 20_000, self.SIZE))
+        random.shuffle(starts)
+        for self.first in starts:
+            self.mark = socket.socket()
+            try:
+                self.mark.bind(("127.0.0.1", self.first))
+                break
+            except OSError:
+                self.mark.close()
+        self.last = random.randrange(self.SIZE)
+
+    def next(self, host):
+        with self.lock:
+            while True:
+                self.last = self.last % (self.SIZE - 1) + 1
+                with socket.socket() as s, contextlib.suppress(OSError):
+                    s.bind((host, self.first + self.last))
+                    return self.first + self.last
+
+
+PORTS = Ports()
 
 
 def free_port(host="127.0.0.1"):
-    """A port below the range of client ports, so that it stays free until an origin reopens it; never the same twice."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind((host, port))
-            if port not in GIVEN:
-                GIVEN.add(port)
-                return port
+    """A port that stays free until an origin opens it again."""
+    return PORTS.next(host)
 
 
 class Problem(Exception):
