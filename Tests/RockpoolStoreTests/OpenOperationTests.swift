@@ -3,6 +3,7 @@ import GRDB
 import HTTPTypes
 import RockpoolCore
 import RockpoolTesting
+import Synchronization
 import Testing
 
 @testable import RockpoolStore
@@ -65,6 +66,34 @@ import Testing
         #expect(found[1]?.lostAt != nil && found[2]?.needs == [1])
         let entities = try await store.reduceOpen(into: [String?]()) { entities, _, entityID, _ in entities.append(entityID) }
         #expect(entities.contains("2"))
+        await store.close()
+    }
+
+    /// A write to a file that is read alone equals the whole operation in what reads of files need, wherever its body lies.
+    @Test func aFileThatWaitsHasWhatReadsNeed() async throws {
+        let store = try openData(scratch.state, time)
+        let bodies: [OperationBody] = [.none, .inline(bytes(5)), .inline(bytes(200_000))]
+        for (number, body) in bodies.enumerated() {
+            var file = write("\(number)", body: body, lane: "files \(number)", principal: number == 0 ? nil : "ann")
+            file.request.fields[.contentType] = "text/plain"
+            (file.viewer, file.entity) = (Viewer.Program(number: Int64(number)), nil)
+            _ = try await store.append(file)
+        }
+        var item = write("item", lane: "notes")
+        item.collection = "/v1/notes"
+        _ = try await store.append(item)
+        _ = try await store.append(write("gone", lane: "gone"))
+        _ = try await store.transition(id: "gone", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        let found = Mutex<[QueuedWrite]>([])
+        try await store.eachOpenFile { file in found.withLock { $0.append(file) } }
+        let files = found.withLock { $0 }
+        #expect(files.map(\.id) == ["0", "1", "2"] && files.map(\.bodyLength) == [0, 5, 200_000])
+        for file in files {
+            let whole = try #require(try await store.operation(id: file.id))
+            #expect(file.request == whole.request && file.writer == whole.writer && file.sequence == whole.sequence)
+            #expect(file.state == whole.state && file.acceptedAt == whole.acceptedAt && file.upstream == whole.upstream)
+            #expect(file.lane == whole.lane && file.bodyLength == whole.bodyLength && file.collection == nil)
+        }
         await store.close()
     }
 

@@ -77,7 +77,7 @@ extension OperationDocuments {
         let purge = standing.isAwaited ? nil : active.retention.announcedPurge(of: operation, now: now())
         json["client"] = .optional(operation.principal.map(credentials.resolved))
         json["userAgent"] = .optional(operation.request.fields[.userAgent])
-        json["bodyBytes"] = .number(JSONNumber(operation.body.length + operation.unreadBodyBytes))
+        json["bodyBytes"] = .number(JSONNumber(operation.bodyLength))
         json["purgeAt"] = .optional(purge.map(RFC3339.format))
         json["commands"] = .array(OperationSteering.allowed(on: operation).map { .string($0.rawValue) })
         return json

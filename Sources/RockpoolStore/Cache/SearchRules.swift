@@ -35,7 +35,7 @@ final class SearchRules: Sendable {
         state = Mutex(initial)
     }
 
-    var isEmpty: Bool { state.withLock(\.rules.isEmpty) }
+    var isEmpty: Bool { state.withLock { $0.rules.isEmpty } }
 
     subscript(path: String) -> String? { state.withLock { $0.rules[path]?.text } }
 

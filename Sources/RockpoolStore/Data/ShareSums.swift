@@ -29,17 +29,16 @@ enum ShareSums {
 
     /// Returns the bytes of the open operations by account, the initial value for `begin`. Any connection may call it.
     static func counted(in db: Database) throws -> [String: Int64] {
-        let rows = try Row.fetchAll(
-            db,
-            sql: [owner("op"), upstream("op")].map {
-                "SELECT \($0) AS account, sum(\(cost("op"))) FROM op WHERE \(OperationState.isOpen) GROUP BY account"
-            }.joined(separator: " UNION ALL "))
-        return try Dictionary(
-            rows.map { row in
-                var columns = RowReader(row)
-                return (try columns.next(String.self), try columns.next(Int64.self))
-            }
-        ) { $1 }
+        // Row by row: to group by a computed account SQLite would sort all of them.
+        let sql = "SELECT \(owner("op")), \(upstream("op")), \(cost("op")) FROM op WHERE \(OperationState.isOpen)"
+        var sums: [String: Int64] = [:]
+        _ = try db.cachedStatement(sql: sql).all([], in: db) { columns in
+            let (owner, upstream): (String, String) = (try columns.next(), try columns.next())
+            let bytes: Int64 = try columns.next()
+            sums[owner, default: 0] += bytes
+            sums[upstream, default: 0] += bytes
+        }
+        return sums
     }
 
     /// Starts counting changes. Call it once, on the writing connection.

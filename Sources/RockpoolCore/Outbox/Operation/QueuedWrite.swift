@@ -15,6 +15,8 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var body: OperationBody
     /// Bytes of a body that a list of operations leaves in the database; 0 if `body` is the whole.
     package var unreadBodyBytes: Int64 = 0
+    /// Bytes of its body, wherever it is.
+    package var bodyLength: Int64 { body.length + unreadBodyBytes }
     /// Name of the declared upstream.
     package var upstream: String
     /// The entity's path, e.g. `/v1/notes/17`; nil when unknown.

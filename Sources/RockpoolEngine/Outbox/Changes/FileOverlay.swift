@@ -83,10 +83,11 @@ final class FileOverlay: Sendable {
     /// - Returns: true if reads of a path must include a write that they did not include before.
     func note(_ operation: QueuedWrite) -> Bool {
         guard operation.collection == nil else { return false }
-        let isNews = noteUnshown(operation)
-        guard var write = FileWrite(operation.request) else { return isNews }
+        let effect = FileWrite(operation.request)
+        let isNews = noteUnshown(operation, of: effect)
+        guard var write = effect else { return isNews }
         (write.sequence, write.operation, write.principal) = (operation.sequence, operation.id, operation.principal)
-        (write.length, write.at) = (operation.body.length, operation.acceptedAt)
+        (write.length, write.at) = (operation.bodyLength, operation.acceptedAt)
         return upstreams.withLock { upstreams in
             switch operation.state {
             case .pending, .inflight, .uncertain, .conflicted, .parked:
@@ -104,8 +105,7 @@ final class FileOverlay: Sendable {
     }
 
     /// Records which copies lack the effect of an operation.
-    private func noteUnshown(_ operation: QueuedWrite) -> Bool {
-        let write = FileWrite(operation.request)
+    private func noteUnshown(_ operation: QueuedWrite, of write: FileWrite?) -> Bool {
         let paths = Set(write.map { [$0.path, $0.created].compactMap(\.self) } ?? [FilePath(operation.request.target)])
         return upstreams.withLock { upstreams in
             switch operation.state {

@@ -54,17 +54,11 @@ extension OutboxNotifier {
     /// - Throws: `DataStoreError` when the outbox cannot be read.
     package func recallWrites() async throws {
         overlay.load(try await data.deliveredEntities(since: now() - active.retention.delivered))
-        overlay.load(try await withLengths(data.deliveredFiles(since: now() - active.retention.delivered)))
-        for operation in try await withLengths(data.openFiles()) { _ = overlay.note(operation) }
-        try await data.reduceOpen(into: ()) { [overlay] _, operation, entityID, _ in _ = overlay.note(operation, entityID: entityID) }
-    }
-
-    /// Returns the operations, those that write a file with their bodies, whose lengths listings show.
-    private func withLengths(_ operations: [QueuedWrite]) async throws -> [QueuedWrite] {
-        let files = operations.filter { $0.collection == nil && FileWrite($0.request)?.effect == .content && $0.body == .none }
-        guard !files.isEmpty else { return operations }
-        let whole = Dictionary(try await data.operations(sequences: files.map(\.sequence)).map { ($0.sequence, $0) }) { first, _ in first }
-        return operations.map { whole[$0.sequence] ?? $0 }
+        overlay.load(try await data.deliveredFiles(since: now() - active.retention.delivered))
+        try await data.eachOpenFile { [overlay] in _ = overlay.note($0) }
+        try await data.reduceOpen(into: (), ofResources: true) { [overlay] _, operation, entityID, _ in
+            _ = overlay.note(operation, entityID: entityID)
+        }
     }
 
     /// Holds the lane of an operation until `moment`.

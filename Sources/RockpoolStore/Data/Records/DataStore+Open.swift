@@ -8,12 +8,15 @@ package import RockpoolCore
 extension DataStore {
     /// Reduces the operations that have not ended, in the order they were accepted, each with the id of its entity and its target. Nothing
     /// but the summary of one at a time is read: an outbox may hold a hundred thousand writes.
+    /// - Parameter ofResources: true for those to declared resources only.
     package func reduceOpen<Total: Sendable>(
-        into initial: Total, _ take: @escaping @Sendable (inout Total, OperationSummary, _ entityID: String?, _ target: String) -> Void
+        into initial: Total, ofResources: Bool = false,
+        _ take: @escaping @Sendable (inout Total, OperationSummary, _ entityID: String?, _ target: String) -> Void
     ) async throws -> Total {
         let (read, whole) = try await reading { db -> (Total, [Int64]) in
             var (result, whole, texts) = (initial, [Int64](), SharedTexts())
-            let sql = "SELECT \(Self.summaryColumns) FROM op WHERE \(OperationState.isOpen) ORDER BY seq"
+            let condition = OperationState.isOpen + (ofResources ? " AND entity_type IS NOT NULL" : "")
+            let sql = "SELECT \(Self.summaryColumns) FROM op WHERE \(condition) ORDER BY seq"
             _ = try db.cachedStatement(sql: sql).all([], in: db) { columns in
                 do {
                     var (summary, entityID) = try Self.summary(from: &columns)
@@ -48,9 +51,19 @@ extension DataStore {
         }
     }
 
-    /// Returns open writes to paths without a declared resource (docs/outbox.md#files-and-collections).
-    package func openFiles() async throws -> [QueuedWrite] {
-        try await light("\(OperationState.isOpen) AND entity_type IS NULL ORDER BY seq")
+    /// Reads the open writes to paths without a declared resource, one after the other in the order they were accepted, with what reads of
+    /// files need of them (docs/outbox.md#files-and-collections).
+    package func eachOpenFile(_ take: @escaping @Sendable (QueuedWrite) -> Void) async throws {
+        try await reading { db in
+            let columns = OperationRow.ofFiles.map(\.sql).joined(separator: ", ")
+            let sql = "SELECT \(columns) FROM op WHERE \(OperationState.isOpen) AND entity_type IS NULL ORDER BY seq"
+            _ = try db.cachedStatement(sql: sql).all([], in: db) { columns in
+                do { take(try OperationRow.operation(from: &columns, of: OperationRow.ofFiles)) } catch {
+                    // An unreadable row blocks only its own lane.
+                    self.logger.error("an operation cannot be read: \(error)")
+                }
+            }
+        }
     }
 
     // MARK: - What holds an operation back

@@ -331,16 +331,25 @@ enum OperationRow {
     /// `columns` with NULL for the bodies of request and response, which may be large.
     static let lightColumns = values.map { $0.isHeavy ? "NULL" : $0.sql }.joined(separator: ", ")
 
+    /// The values that reads of files need of a write that waits.
+    static let ofFiles = {
+        let names = [
+            "seq", "id", "principal", "upstream", "origin", "method", "target", "headers", "body_len", "lane", "viewer", "state",
+            "accepted_at",
+        ]
+        return values.filter { names.contains($0.name) }
+    }()
+
     /// - Throws: `UnreadableRow` with the name of the column, for a row that does not match the schema.
     static func operation(from row: Row) throws -> QueuedWrite {
         var reader = RowReader(row)
         return try operation(from: &reader)
     }
 
+    /// - Parameter values: those that the row has.
     /// - Throws: as `operation(from:)` for a row.
-    static func operation(from reader: inout RowReader) throws -> QueuedWrite {
+    static func operation(from reader: inout RowReader, of values: [Value] = Self.values) throws -> QueuedWrite {
         var operation = blank
-        let values = Self.values
         do {
             for index in values.indices { try values[index].read(&reader, &operation) }
         } catch let error as UnreadableRow {
