@@ -9,7 +9,7 @@ package enum Revalidation {
         guard candidates.indices.contains(selected) else { return [:] }
         var fields = HTTPFields()
         if candidates[selected].validity.lastModified != nil {
-            fields[.ifModifiedSince] = candidates[selected].head.fields[.lastModified]
+            fields[.ifModifiedSince] = candidates[selected].head.fields.value(of: "last-modified")
             // Tags of other variants would override the selected variant's only validator (RFC 9110 §13.1.3).
             if candidates[selected].entityTag == nil { return fields }
         }

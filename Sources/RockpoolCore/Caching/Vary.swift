@@ -116,7 +116,7 @@ package enum Vary {
             case .acceptEncoding, .acceptLanguage: true
             case .accept:
                 matches(name, stored: stored, request: request)
-                    || MediaType.isAccepted(stored.head.fields, by: request.fields[.accept] ?? "*/*")
+                    || MediaType.isAccepted(stored.head.fields, by: request.fields.value(of: "accept") ?? "*/*")
             default: matches(name, stored: stored, request: request)
             }
         }
@@ -128,7 +128,7 @@ package enum Vary {
     /// Otherwise its origin may choose another type for this client without declaring it.
     package static func permitsType(of stored: StoredResponse, _ request: RequestHead) -> Bool {
         if stored.validity.varyNames?.contains(.accept) ?? true { return true }
-        guard let accept = request.fields[.accept], !accept.contains(anyCase: "*/*") else { return true }
+        guard let accept = request.fields.value(of: "accept"), !accept.contains(anyCase: "*/*") else { return true }
         return MediaType.essence(of: stored.head.fields) == nil || MediaType.isAccepted(stored.head.fields, by: accept)
     }
 

@@ -45,7 +45,7 @@ enum FieldList {
 extension HTTPFields {
     /// The combined value of the field with this lower-case name; nil if absent. Lines of `cookie` are joined by `; `, other fields by `,
     /// `. A single line, the usual case on a cache hit, is not copied.
-    func value(of canonicalName: String) -> String? {
+    package func value(of canonicalName: String) -> String? {
         var value: String?
         for field in self where field.name.canonicalName == canonicalName {
             guard let earlier = value else {

@@ -55,7 +55,7 @@ package struct ResponseHead: Hashable, Sendable {
     }
 
     /// True if the connection of an HTTP/1.1 response is not used again: whatever its `Connection` says but the usual (RFC 9112 §9.3).
-    package var endsConnection: Bool { fields[.connection].map { $0.lowercased() != "keep-alive" } ?? false }
+    package var endsConnection: Bool { fields.value(of: "connection").map { $0.lowercased() != "keep-alive" } ?? false }
 }
 
 /// The safe methods (RFC 9110 §9.2.1).

@@ -54,7 +54,7 @@ package enum SecretFields {
 
     /// True if one of the fields is a secret or holds one.
     package static func occur(in fields: HTTPFields) -> Bool {
-        fields.contains { contains($0.name) || SecretParameters.occur(in: $0.valueBytes) { _ in true } }
+        fields.contains { contains($0.name) || $0.value.utf8.contains(0x3D) && SecretParameters.occur(in: $0.valueBytes) { _ in true } }
     }
 }
 

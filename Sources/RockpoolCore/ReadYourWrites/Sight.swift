@@ -393,15 +393,15 @@ extension ShownState {
         guard [200, 206, 304].contains(answer.status), !answer.fields.contains(.rockpoolDirty) else { return nil }
         // A coded representation has a tag of its own, which its server may not take in a condition (RFC 9110 §8.8.3.3).
         let isCoded = answer.fields.contains(.contentEncoding)
-        let tag = isCoded ? nil : answer.fields[.eTag].flatMap { EntityTag($0) }
+        let tag = isCoded ? nil : answer.fields.value(of: "etag").flatMap { EntityTag($0) }
         let local = tag.flatMap { LocalETag($0) }
         let isWhole = answer.status == 200 && !isCoded && local == nil && !CacheControl(answer.fields).noStore
         let bytes = isWhole ? content().flatMap { $0.count <= Self.contentLimit ? $0 : nil } : nil
         let version = local == nil ? tag : local?.base
         guard version != nil || bytes != nil || local != nil else { return nil }
         self.init(
-            version: version, content: bytes, contentType: answer.fields[.contentType], includes: includes, until: local?.sequence ?? 0,
-            source: source, shownAt: shownAt)
+            version: version, content: bytes, contentType: answer.fields.value(of: "content-type"), includes: includes,
+            until: local?.sequence ?? 0, source: source, shownAt: shownAt)
     }
 
     /// What a stored response shows; nil if it lacks an own write, which its reply says (`Rockpool-Dirty`).

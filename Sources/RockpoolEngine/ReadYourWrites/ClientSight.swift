@@ -98,7 +98,7 @@ final class ClientSight: Sendable {
 extension RoutePlan {
     /// True for a read of what its client may change later: an item of a declared resource, or a path without one.
     var showsState: Bool {
-        guard !isWrite, upstream != nil, [nil, .standard].contains(route?.kind) else { return false }
+        guard !isWrite, upstream != nil, route.map({ $0.kind == .standard }) ?? true else { return false }
         guard let entity, entity.resource != nil else { return true }
         return entity.isItem && entity.action == nil
     }
@@ -110,7 +110,7 @@ extension RoutePlan {
 extension RequestContext {
     /// Who asks.
     var viewer: Viewer {
-        let program = Viewer.Program(address: exchange.clientAddress, userAgent: original.fields[.userAgent] ?? "")
+        let program = Viewer.Program(address: exchange.clientAddress, userAgent: original.fields.value(of: "user-agent") ?? "")
         return Viewer(partition: identity.partition, program: program)
     }
 }
