@@ -121,7 +121,7 @@ package final class Replayer: Service {
                 let isStopping = Task.isShuttingDownGracefully
                 let again = await readAfterChange()
                 // Events from outside come first: they are older than the results of our own actions, or the next lease detects the change.
-                for work in gathered(step(news() + again + events, isStopping: isStopping)) {
+                for work in gathered(step([news(), again, events].joined(), isStopping: isStopping)) {
                     running += 1
                     group.addTask { .done(await self.perform(work)) }
                 }
@@ -176,7 +176,14 @@ package final class Replayer: Service {
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
             let proved = Set(open.compactMap(\.principal)).filter { credentials.isProved($0) }
             if open.count >= FreedMemory.manyWrites { FreedMemory.process.muchWasFreed() }
-            return resumed + proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
+            // Nothing of this is copied: there may be a hundred thousand.
+            var events = resumed
+            events.reserveCapacity(resumed.count + proved.count + held.count + open.count + able.count)
+            events += proved.map { .proved(principal: $0) }
+            events += held
+            for operation in open { events.append(.changed(operation)) }
+            events += able
+            return events
         } catch {
             logger.failed("replay: the outbox cannot be read", error: error)
             return []
@@ -220,7 +227,7 @@ package final class Replayer: Service {
         return notifier.inbox.take() + able + reachable
     }
 
-    private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
+    private func step(_ events: some Sequence<ReplayMachine.Event>, isStopping: Bool) -> [ReplayMachine.Action] {
         let now = self.now()
         let (contexts, duty) = (contexts, duty)
         let (actions, begun) = machine.withLock { machine in
