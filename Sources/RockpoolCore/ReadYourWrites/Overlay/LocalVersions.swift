@@ -6,6 +6,8 @@ package import HTTPTypes
 package struct LocalVersions {
     /// The largest body in bytes that is searched.
     private static let limit = Int.mib(1)
+    /// Bytes of a tag that no other member has by chance: of a shorter one without its quotes it cannot be told what a member means by it.
+    private static let unmistakable = 8
 
     private let shape: RepresentationShape
     /// The declared version within the object; nil where the resource is versioned by its ETag.
@@ -41,8 +43,10 @@ package struct LocalVersions {
             if let local = LocalETag(text), isDeclared || local.base != nil {
                 return LocalETag(sequence: sequence, base: local.base).written(like: text)
             }
-            guard let tag = EntityTag(text), isDeclared || etag.map(tag.names) == true else { return nil }
+            guard let tag = EntityTag(text) else { return nil }
             let isBare = !text.hasPrefix("\"") && !tag.isWeak
+            let isRepeated = etag.map(tag.names) == true && !(isBare && text.utf8.count < Self.unmistakable)
+            guard isDeclared || isRepeated else { return nil }
             return LocalETag(sequence: sequence, base: isBare ? EntityTag("\"\(text)\"") : tag).written(like: text)
         }
     }
@@ -98,14 +102,17 @@ package struct LocalVersions {
         return (isBare ? object : shape.closed(object, in: value)).serialized()
     }
 
-    /// Returns the object with the text of each of its own members, and of the declared version, replaced where `change` returns another.
+    /// Returns the object with the text of each of its own members but the id, and of the declared version, replaced where `change` returns
+    /// another.
     private func mapped(_ object: JSONValue, _ change: (_ text: String, _ isDeclared: Bool) -> String?) -> JSONValue {
         guard let members = object.object else { return object }
         let top = place?.tokens.count == 1 ? place?.tokens.first : nil
+        let ids = shape.ids.filter { $0.tokens.count == 1 }.compactMap(\.tokens.first)
         var result = JSONValue.object(
             JSONObject(
                 members.map { name, value in
-                    (name, value.string.flatMap { change($0, name == top) }.map { JSONValue.string($0) } ?? value)
+                    let text = ids.contains(name) ? nil : value.string
+                    return (name, text.flatMap { change($0, name == top) }.map { JSONValue.string($0) } ?? value)
                 }))
         if top == nil, let place, let text = place.get(in: result)?.string, let new = change(text, true) {
             place.place(.string(new), in: &result)
