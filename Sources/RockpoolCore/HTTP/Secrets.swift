@@ -54,7 +54,7 @@ package enum SecretFields {
 
     /// True if one of the fields is a secret or holds one.
     package static func occur(in fields: HTTPFields) -> Bool {
-        fields.contains { contains($0.name) || $0.value.utf8.contains(0x3D) && SecretParameters.occur(in: $0.valueBytes) { _ in true } }
+        fields.contains { contains($0.name) || SecretParameters.occur(in: $0.valueBytes) { _ in true } }
     }
 }
 
@@ -109,7 +109,7 @@ package enum SecretParameters {
     package static func replacing(
         in text: [UInt8], where isSecret: (String) -> Bool = { contains($0) }, _ value: (_ name: String, _ value: [UInt8]) throws -> [UInt8]
     ) rethrows -> [UInt8] {
-        guard text.contains(where: { "?#@".utf8.contains($0) }) else { return text }
+        guard text.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "@") }) else { return text }
         var (result, rest, isAmongParameters) = ([UInt8](), text[...], false)
         while let byte = rest.popFirst() {
             result.append(byte)
