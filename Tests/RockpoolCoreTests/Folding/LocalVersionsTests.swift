@@ -19,6 +19,7 @@ import Testing
             (byMember, #"{"_etag":"loc-9-abc"}"#, nil, #"{"_etag":"loc-17-abc"}"#), (byMember, #"{"_etag":7}"#, nil, #"{"_etag":7}"#),
             (byMember, #"{"n":1}"#, nil, #"{"n":1}"#), (byMember, #"{"_etag":"1-é"}"#, nil, #"{"_etag":"loc-17x-22312dc3a922"}"#),
             (byETag, #"{"etag":"9f86d081","n":1}"#, "\"9f86d081\"", #"{"etag":"loc-17-9f86d081","n":1}"#),
+            (byETag, #"{"etag":"abc","n":1}"#, "\"abc\"", #"{"etag":"loc-17-abc","n":1}"#),
             // A short tag is in other members by chance, and an id is one whatever its text.
             (byETag, #"{"id":"1","title":"1"}"#, "\"1\"", #"{"id":"1","title":"1"}"#),
             (byETag, #"{"title":"9f86d08"}"#, "\"9f86d08\"", #"{"title":"9f86d08"}"#),

@@ -6,7 +6,7 @@ package import HTTPTypes
 package struct LocalVersions {
     /// The largest body in bytes that is searched.
     private static let limit = Int.mib(1)
-    /// Bytes of a tag that no other member has by chance: of a shorter one without its quotes it cannot be told what a member means by it.
+    /// Bytes of a tag that no other member has by chance: a shorter one without its quotes is a version only where its member is named so.
     private static let unmistakable = 8
 
     private let shape: RepresentationShape
@@ -39,14 +39,14 @@ package struct LocalVersions {
             place.place(.string(LocalETag(sequence: sequence).written(like: "")), in: &new)
             return new
         }
-        return mapped(object) { text, isDeclared in
+        return mapped(object) { name, text, isDeclared in
             if let local = LocalETag(text), isDeclared || local.base != nil {
                 return LocalETag(sequence: sequence, base: local.base).written(like: text)
             }
             guard let tag = EntityTag(text) else { return nil }
             let isBare = !text.hasPrefix("\"") && !tag.isWeak
-            let isRepeated = etag.map(tag.names) == true && !(isBare && text.utf8.count < Self.unmistakable)
-            guard isDeclared || isRepeated else { return nil }
+            let isUnmistakable = !isBare || text.utf8.count >= Self.unmistakable || CommonMembers.versions.contains(name)
+            guard isDeclared || isUnmistakable && etag.map(tag.names) == true else { return nil }
             return LocalETag(sequence: sequence, base: isBare ? EntityTag("\"\(text)\"") : tag).written(like: text)
         }
     }
@@ -72,7 +72,7 @@ package struct LocalVersions {
     /// - Parameter real: returns the server's version; nil keeps the local one.
     package func replaced(in body: [UInt8], by real: (LocalETag) -> String?) -> [UInt8] {
         guard body.holds("loc-"), body.count <= Self.limit, let value = try? JSONValue.parse(body) else { return body }
-        func replace(_ text: String, _ isDeclared: Bool) -> String? {
+        func replace(_: String, _ text: String, _ isDeclared: Bool) -> String? {
             LocalETag(text).flatMap { isDeclared || $0.base != nil ? real($0) : nil }
         }
         let result: JSONValue
@@ -104,7 +104,7 @@ package struct LocalVersions {
 
     /// Returns the object with the text of each of its own members but the id, and of the declared version, replaced where `change` returns
     /// another.
-    private func mapped(_ object: JSONValue, _ change: (_ text: String, _ isDeclared: Bool) -> String?) -> JSONValue {
+    private func mapped(_ object: JSONValue, _ change: (_ name: String, _ text: String, _ isDeclared: Bool) -> String?) -> JSONValue {
         guard let members = object.object else { return object }
         let top = place?.tokens.count == 1 ? place?.tokens.first : nil
         let ids = shape.ids.filter { $0.tokens.count == 1 }.compactMap(\.tokens.first)
@@ -112,9 +112,9 @@ package struct LocalVersions {
             JSONObject(
                 members.map { name, value in
                     let text = ids.contains(name) ? nil : value.string
-                    return (name, text.flatMap { change($0, name == top) }.map { JSONValue.string($0) } ?? value)
+                    return (name, text.flatMap { change(name, $0, name == top) }.map { JSONValue.string($0) } ?? value)
                 }))
-        if top == nil, let place, let text = place.get(in: result)?.string, let new = change(text, true) {
+        if top == nil, let place, let text = place.get(in: result)?.string, let new = change("", text, true) {
             place.place(.string(new), in: &result)
         }
         return result
